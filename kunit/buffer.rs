@@ -2,8 +2,8 @@
 
 //! [`MrBuffer`]: registered memory with known contents.
 //!
-//! Byte `i` of pattern `seed` shows where it belongs and to which message, so a test sees bytes
-//! that are missing, moved or of another message. What nobody wrote holds [`BLANK`].
+//! Byte `i` of pattern `seed` shows its place and its message, so a test sees bytes that are
+//! missing, moved or of another message. Bytes that were not written hold [`BLANK`].
 
 use kernel::{
     prelude::*,
@@ -37,13 +37,13 @@ use crate::{
     }, //
 };
 
-/// What a byte is before anybody writes it.
+/// The value of a byte that was not written.
 pub(crate) const BLANK: u8 = 0xEE;
 
-/// The address of a region's first byte: not where the memory is, and at no border.
+/// The address of a region's first byte: not that of the memory, and at no border.
 pub(crate) const BASE: u64 = 0x5A5A_0000_1008;
 
-/// Every right there is.
+/// All rights.
 pub(crate) const ALL: AccessFlags = AccessFlags::of([
     AccessFlag::LocalWrite,
     AccessFlag::RemoteRead,
@@ -62,7 +62,7 @@ pub(crate) const fn pattern(seed: u8, at: usize) -> u8 {
     }
 }
 
-/// Bytes before and behind each buffer that nobody may write.
+/// Bytes before and behind each buffer that must stay blank.
 const EDGE: usize = 64;
 
 /// Memory with a region over it.
@@ -72,7 +72,7 @@ pub(crate) struct MrBuffer {
     len: usize,
     /// The memory with its edges.
     all: Span,
-    // Only kept: whoever looks at the bytes looks through the span.
+    // Only kept: the bytes are accessed through the span.
     _bytes: KVVec<u8>,
 }
 
@@ -160,7 +160,7 @@ impl MrBuffer {
         Sge::new(addr, len as u32, Token::LOCAL_MEMORY)
     }
 
-    /// What a peer names to get at byte `at`.
+    /// The address and token with which a peer accesses byte `at`.
     pub(crate) fn remote(&self, at: usize) -> RemoteAddr {
         RemoteAddr {
             // CAST: widening.
@@ -169,7 +169,7 @@ impl MrBuffer {
         }
     }
 
-    /// Returns true if nobody wrote next to the buffer.
+    /// Returns true if the bytes next to the buffer are blank.
     pub(crate) fn has_clean_edges(&self) -> bool {
         let mut edge = [0; EDGE];
         [0, EDGE + self.len()].into_iter().all(|at| {
@@ -188,7 +188,7 @@ impl MrBuffer {
         });
     }
 
-    /// Blanks everything.
+    /// Blanks all bytes.
     pub(crate) fn clear(&self) {
         self.each_chunk(0, self.len(), |_, chunk, run| {
             chunk.fill(BLANK);
@@ -201,7 +201,7 @@ impl MrBuffer {
         self.is_like(at, len, |i| pattern(seed, from + i - at))
     }
 
-    /// Returns true if nobody wrote `[at, at + len)`.
+    /// Returns true if `[at, at + len)` is blank.
     pub(crate) fn is_blank(&self, at: usize, len: usize) -> bool {
         self.is_like(at, len, |_| BLANK)
     }
@@ -216,7 +216,7 @@ impl MrBuffer {
         if let Some((i, byte)) = wrong {
             kunit_note!("byte {} is {:#x} and not {:#x}", i, byte, want(i));
         }
-        // A range that is not inside is not like anything.
+        // A range that is not inside the buffer does not match.
         wrong.is_none() && self.run().slice(at, len).is_some()
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`ConnectionFixture`]: listeners, a side that connects and one that accepts, and what each was
-//! notified.
+//! [`ConnectionFixture`]: listeners, a side that connects and one that accepts, and logs of their
+//! notifications.
 
 use core::net::{
     IpAddr,
@@ -54,22 +54,22 @@ use crate::{
     }, //
 };
 
-/// The network namespace of every test that does not say otherwise.
+/// The default network namespace of a test.
 pub(crate) const NET: u64 = 1;
 
-/// Where every listener listens that does not say otherwise.
+/// The default port of a listener.
 pub(crate) const PORT: u16 = 4791;
 
 /// An address of this host.
 pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// Another one.
+/// Another address.
 pub(crate) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
-/// Every address.
+/// The IPv4 wildcard.
 pub(crate) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Every address, of both families for those who say so.
+/// The IPv6 wildcard; a `dual` listener serves IPv4 there, too.
 pub(crate) const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// An address with its port.
@@ -77,38 +77,38 @@ pub(crate) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-/// What the answer to a connect was.
+/// The answer to a connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// The read limits, inbound and outbound, of a connection that is up.
     pub(crate) status: Result<(u32, u32), Status>,
-    /// The first bytes of the private data that came along, and how many there were.
+    /// The first bytes of the private data that came along, and their full number.
     pub(crate) data: ([u8; 8], usize),
 }
 
-/// How somebody behaves who is notified.
+/// The behaviour of a side that is notified.
 #[derive(Default)]
 pub(crate) struct Habits {
-    /// How often `closed` fails before it is taken.
+    /// The number of calls of `closed` that fail before one succeeds.
     pub(crate) stubborn: u32,
-    /// How often `reply` fails before it is taken.
+    /// The number of calls of `reply` that fail before one succeeds.
     pub(crate) deaf: u32,
-    /// Ended while this side is notified that the connection is up.
+    /// A queue pair that is ended while this side is notified that the connection is up.
     pub(crate) victim: Option<Arc<QueuePair>>,
-    /// Whether a passive side waits for the active side's confirmation.
+    /// True if a passive side waits for the active side's confirmation.
     pub(crate) confirms: bool,
-    /// Abandoned while this side is asked whether it waits.
+    /// A request that is abandoned while this side is asked if it waits.
     pub(crate) abandons: Option<Arc<ConnectRequest>>,
 }
 
-/// What one side was notified of.
+/// The notifications of one side.
 #[pin_data]
 pub(crate) struct ConnectionLog {
     pub(crate) replies: Tally,
     pub(crate) established: Tally,
     pub(crate) not_established: Tally,
     pub(crate) closed: Tally,
-    /// How often `closed` was said to be by the peer.
+    /// Calls of `closed` that named the peer as the cause.
     pub(crate) closed_by_peer: Tally,
     habits: Habits,
     #[pin]
@@ -116,12 +116,12 @@ pub(crate) struct ConnectionLog {
 }
 
 impl ConnectionLog {
-    /// Nothing was reported yet. May sleep.
+    /// A side without notifications. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Self::with(Habits::default())
     }
 
-    /// Its end can be reported only after that many attempts.
+    /// A side whose end can be reported only after `attempts` failures.
     pub(crate) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             stubborn: attempts,
@@ -129,7 +129,7 @@ impl ConnectionLog {
         })
     }
 
-    /// Its answer can be reported only after that many attempts.
+    /// A side whose answer can be reported only after `attempts` failures.
     pub(crate) fn deaf(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             deaf: attempts,
@@ -137,7 +137,7 @@ impl ConnectionLog {
         })
     }
 
-    /// Ends that queue pair while it is notified that it is connected.
+    /// A side that ends `victim` while it is notified that it is connected.
     pub(crate) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
         Self::with(Habits {
             victim: Some(victim.clone()),
@@ -145,7 +145,7 @@ impl ConnectionLog {
         })
     }
 
-    /// Waits for the confirmation when it is the passive side.
+    /// A side that waits for the confirmation if it is the passive one.
     pub(crate) fn patient() -> Result<Arc<Self>> {
         Self::with(Habits {
             confirms: true,
@@ -153,7 +153,7 @@ impl ConnectionLog {
         })
     }
 
-    /// Behaves like that. May sleep.
+    /// A side with those habits. May sleep.
     pub(crate) fn with(habits: Habits) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -183,12 +183,12 @@ impl ConnectionLog {
         }
     }
 
-    /// The answer, or the report whether the connection is up, that came last.
+    /// The last answer, or the last report whether the connection is up.
     pub(crate) fn answer(&self) -> Option<Answer> {
         *self.answer.lock()
     }
 
-    /// How the connect ended.
+    /// The status of the last answer.
     pub(crate) fn status(&self) -> Option<Result<(u32, u32), Status>> {
         self.answer().map(|a| a.status)
     }
@@ -232,20 +232,20 @@ impl ConnectionEvents for ConnectionLog {
     }
 }
 
-/// How a listener behaves.
+/// The behaviour of a listener.
 #[derive(Default)]
 pub(crate) struct Manner {
-    /// Turns everybody away.
+    /// Refuses all requests.
     pub(crate) refuses: bool,
-    /// Has no room for so many of the first requests.
+    /// The number of requests that find no room, before any is taken.
     pub(crate) full: u32,
     /// Serves IPv4 at the IPv6 wildcard.
     pub(crate) dual: bool,
-    /// Is asked for the address of its device alone.
+    /// Serves the address of its device alone.
     pub(crate) own_only: bool,
 }
 
-/// What a listener was asked. It keeps the last request until somebody takes it.
+/// The requests to a listener. The last request is kept until a test takes it.
 #[pin_data]
 pub(crate) struct ListenerLog {
     pub(crate) requests: Tally,
@@ -299,7 +299,7 @@ impl ListenerEvents for ListenerLogEvents {
 }
 
 impl ListenerLog {
-    /// Of a device at `addr`; the listener may turn everybody away. May sleep.
+    /// A listener of a device at `addr`, which may refuse all requests. May sleep.
     pub(crate) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
         let manner = Manner {
             refuses,
@@ -308,7 +308,7 @@ impl ListenerLog {
         Self::with(addr, manner)
     }
 
-    /// Of a device at `addr`, with such a listener. May sleep.
+    /// A listener of a device at `addr`, with that manner. May sleep.
     pub(crate) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -322,12 +322,12 @@ impl ListenerLog {
         )
     }
 
-    /// Returns true if there is one.
+    /// Returns true if a request is kept.
     pub(crate) fn has_request(&self) -> bool {
         self.request.lock().is_some()
     }
 
-    /// The request that was notified last.
+    /// Takes the last request.
     pub(crate) fn request(&self) -> Result<Arc<ConnectRequest>> {
         let request = self.request.lock().take();
         request.ok_or(ENOENT)
@@ -345,12 +345,12 @@ pub(crate) struct ConnectionFixture {
 }
 
 impl ConnectionFixture {
-    /// Nobody listens yet. May sleep.
+    /// A fixture without listeners. May sleep.
     pub(crate) fn new() -> Result<Self> {
         Self::with(Timeouts::DEFAULT)
     }
 
-    /// The same, where requests wait that long.
+    /// A fixture without listeners, with these timeouts of requests. May sleep.
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
         let engine_host = EngineHost::new(RNR_MS)?;
         let cm_fixture = Self {
@@ -365,7 +365,7 @@ impl ConnectionFixture {
         Ok(cm_fixture)
     }
 
-    /// Begins to listen for `listener_log`.
+    /// Makes a listener that reports to `listener_log`.
     pub(crate) fn listen(
         &self,
         at: SocketAddr,
@@ -382,14 +382,14 @@ impl ConnectionFixture {
         })
     }
 
-    /// Of a listener at `HERE` that listens.
+    /// Makes a listener at `HERE`; returns its log.
     pub(crate) fn open(&self) -> Result<Arc<ListenerLog>> {
         let listener_log = ListenerLog::new(HERE, false)?;
         self.listen(at(HERE, PORT), &listener_log)?;
         Ok(listener_log)
     }
 
-    /// What the active side asks for.
+    /// The parameters of the active side's request.
     pub(crate) fn ask(&self, log: &Arc<ConnectionLog>) -> Result<ConnectParams> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
@@ -410,12 +410,12 @@ impl ConnectionFixture {
         })
     }
 
-    /// The active side asks.
+    /// Submits the request of the active side.
     pub(crate) fn connect(&self, log: &Arc<ConnectionLog>) -> Result<Arc<ConnectRequest>> {
         self.submit(self.ask(log)?)
     }
 
-    /// The active side asks, and will have the last word if the passive side waits for it.
+    /// Submits a request that the active side confirms, if the passive side waits for that.
     pub(crate) fn connect_in_two_steps(
         &self,
         log: &Arc<ConnectionLog>,
@@ -425,14 +425,14 @@ impl ConnectionFixture {
         self.submit(ask)
     }
 
-    /// Makes a request of `ask` and takes it to whoever listens.
+    /// Makes a request of `ask` and takes it to the listener.
     pub(crate) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
         let request = self.cm.make_request(ask)?;
         self.cm.submit(&request);
         Ok(request)
     }
 
-    /// The passive side says yes.
+    /// Accepts a request on the passive side.
     pub(crate) fn accept(&self, request: &Arc<ConnectRequest>, log: &Arc<ConnectionLog>) -> Result {
         self.try_accept(request, log).map_err(|why| match why {
             ConnectError::Aborted | ConnectError::TimedOut => ECONNABORTED,
@@ -441,7 +441,7 @@ impl ConnectionFixture {
         })
     }
 
-    /// The same, with the engine's own word for a failure.
+    /// As [`ConnectionFixture::accept`], with the engine's own error.
     pub(crate) fn try_accept(
         &self,
         request: &Arc<ConnectRequest>,

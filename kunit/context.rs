@@ -37,7 +37,7 @@ use crate::{
     sys::sge::test_posted, //
 };
 
-/// What one round of fast calls needs, for use in any context.
+/// The tools of one round of fast calls, for use in any context.
 struct Tools {
     near: Arc<QueuePair>,
     far: Arc<QueuePair>,
@@ -70,12 +70,12 @@ impl Tools {
         let written = self.near.post(2, work, SendFlags::empty(), from());
         let sent = self.near.post(3, SEND, SendFlag::Signaled, from());
         self.near.ring_doorbell();
-        // What is there now is left to the test.
+        // Takes no entry: the entries are left to the test.
         self.sends.cq.poll(0, |_| ());
         received.is_ok() && written.is_ok() && sent.is_ok()
     }
 
-    /// Returns true if the round of that seed has come to its end.
+    /// Returns true if the round of that seed has ended.
     fn is_done(&self, qp_pair: &QpPair, seed: u8) -> bool {
         qp_pair.a.sends.brings(3, Status::Success)
             && qp_pair.b.receives.brings(1, Status::Success)
@@ -133,7 +133,7 @@ mod tests {
         sys::softirq::BhDisabled, //
     };
 
-    /// A task that makes one round, and whether that went well.
+    /// A task that makes one round, and a flag that the round sets if it went well.
     fn other_task(tools: &Arc<Tools>) -> Result<(Arc<OtherContext>, Arc<AtomicFlag>)> {
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
         let (tools, notify) = (tools.clone(), fine.clone());

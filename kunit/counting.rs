@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters: each one moves when its thing happens, at the device where it happens, and else not.
+//! Counters: each one moves at its event, at the device of the event, and at no other time.
 
 use kernel::prelude::*;
 
@@ -26,10 +26,10 @@ impl Mark {
         Self(values)
     }
 
-    /// Returns true if exactly these counters have moved since, by so much; moves on to the
-    /// present.
+    /// Returns true if exactly the counters of `by` have moved since, by those amounts; moves on to
+    /// the present.
     ///
-    /// How many passes a transport makes is not looked at: that depends on who comes when.
+    /// The passes of a transport are not checked: their number depends on the order of the callers.
     fn moved(&mut self, end: &End, by: &[(Counter, u64)]) -> bool {
         let now = Self::new(end);
         let old = core::mem::replace(self, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Fake`]: a transport that does nothing by itself, and [`ManualQp`], an end that it carries.
+//! [`Fake`]: a transport that takes no step by itself, and [`ManualQp`], an end that it carries.
 //!
 //! The test starts requests, ends them in any order and as late as it likes, and plays the
 //! messages of a peer. So it sees what an engine over a slow wire would do.
@@ -100,13 +100,13 @@ pub(crate) const MESSAGE: Wc = Wc {
 
 /// Requests of a queue pair that the test has started and not ended.
 pub(crate) struct Started {
-    /// The one that was started last, or turned to.
+    /// The request that was started last, or turned to.
     pub(crate) wqe: SendWqe,
     others: KVec<SendWqe>,
 }
 
 impl Started {
-    /// None so far. May sleep.
+    /// No requests so far. May sleep.
     pub(crate) fn new(qp: &QueuePair) -> Result<Self> {
         Ok(Self {
             wqe: SendWqe::new(&qp.caps)?,
@@ -122,7 +122,7 @@ impl Started {
         }
         let last = core::mem::replace(&mut self.wqe, wqe);
         if last.sges.is_in_use() {
-            // One that is not kept only makes the clean-up of a failed test hang.
+            // A request that is not kept only makes the clean-up of a failed test hang.
             let _ = self.others.push(last, GFP_KERNEL);
         }
         Some(self.wqe.seq)
@@ -138,7 +138,7 @@ impl Started {
         self.wqe.seq == seq && self.wqe.sges.is_in_use()
     }
 
-    /// Ends a request; one that is not started is tried to be ended.
+    /// Ends a request; tries to end one that is not started.
     pub(crate) fn finish(&mut self, qp: &Arc<QueuePair>, seq: u32, status: Status) {
         if self.turn_to(seq) {
             return qp.complete(&mut self.wqe, status);
@@ -149,7 +149,7 @@ impl Started {
         }
     }
 
-    /// Ends all, for a test that ends early.
+    /// Ends all requests, for a test that ends early.
     pub(crate) fn flush(&mut self, qp: &Arc<QueuePair>) {
         loop {
             if self.wqe.sges.is_in_use() {
@@ -207,7 +207,7 @@ impl ManualQp {
         self.started.start(&self.end.qp, self.fake.id)
     }
 
-    /// Starts all that may begin; how many they were.
+    /// Starts all requests that may begin; returns their number.
     pub(crate) fn start_all(&mut self) -> usize {
         let mut count = 0;
         while self.start().is_some() {

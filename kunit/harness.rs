@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every suite stands on: a host, two connected ends, and bounded waits.
+//! The base of every suite: a host, two connected ends, and bounded waits.
 //!
 //! ```text
 //! QpPair
@@ -92,10 +92,10 @@ pub(crate) use crate::sys::report::{
     same, //
 };
 
-/// Longer than any test, in milliseconds: where nothing is to run out.
+/// Longer than any test, in milliseconds: for timeouts that must not expire.
 pub(crate) const NEVER_MS: u32 = 3_600_000;
 
-/// How long a message waits for a receive where the test says nothing else, in milliseconds.
+/// The default time that a message waits for a receive, in milliseconds.
 pub(crate) const RNR_MS: u32 = NEVER_MS;
 
 /// The limit of a wait for what has to come, in milliseconds. It is there to end a hang: no verdict
@@ -104,7 +104,7 @@ pub(crate) fn wait_ms() -> u32 {
     speed::slowness().saturating_mul(20_000)
 }
 
-/// Timeouts of connections of which a test says nothing are longer, too, where waits are.
+/// Timeouts of connections: those at their defaults are multiplied by the slowness of the machine.
 pub(crate) fn patient(timeouts: Timeouts) -> Timeouts {
     let longer = |ms: u32, default: u32| match ms == default {
         true => ms.saturating_mul(speed::slowness()),
@@ -127,7 +127,7 @@ impl Deadline {
         Self(clock::real_ms() + ms)
     }
 
-    /// As far off as [`wait_ms`] says.
+    /// The end of a wait of [`wait_ms`] from now.
     pub(crate) fn of_a_hang() -> Self {
         Self::in_ms(wait_ms().into())
     }
@@ -156,17 +156,17 @@ pub(crate) fn sleep(ms: u32) {
     fsleep(Delta::from_millis(i64::from(ms)));
 }
 
-/// What an end is made with.
+/// The attributes of an end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndAttr {
     pub(crate) caps: QpCaps,
     pub(crate) send_entries: u32,
     pub(crate) receive_entries: u32,
-    /// Receives of a shared queue; 0 for receives of its own.
+    /// The depth of a shared queue; 0 for a receive queue of the end itself.
     pub(crate) shared: u32,
     pub(crate) limits: ReadLimits,
     pub(crate) peer_rights: AccessFlags,
-    /// Whether what is posted is cancelled when the peer goes.
+    /// True if posted requests are cancelled when the peer goes.
     pub(crate) flush_on_disconnect: bool,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct EngineHost {
 }
 
 impl EngineHost {
-    /// A host where messages wait for receives as long as that. May sleep.
+    /// A host where a message waits for a receive for `rnr_timeout_ms`. May sleep.
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Self> {
         clock::restart_if_left();
         Ok(Self {
@@ -227,7 +227,7 @@ impl EngineHost {
         })
     }
 
-    /// Queue pairs that are made from now on have the numbers of the first ones once more.
+    /// Restarts the numbers of queue pairs from the first one.
     pub(crate) fn count_anew(&self) {
         self.last_number.store(0, Relaxed);
     }
@@ -237,7 +237,7 @@ impl EngineHost {
         self.device_named(c"test", 1)
     }
 
-    /// A new device with that name in that network namespace.
+    /// A new device with that name in the network namespace `net`.
     pub(crate) fn device_named(&self, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
         RdmaDevice::new(self.host.clone(), name, net, Some(NetDev::loopback()?))
     }
@@ -265,7 +265,7 @@ impl EngineHost {
         self.end_with(domain, attr, shared, sends, receives)
     }
 
-    /// A new end with completion queues that are there already.
+    /// A new end with existing completion queues.
     pub(crate) fn end_with(
         &self,
         domain: &Arc<Domain>,
@@ -304,18 +304,18 @@ impl EngineHost {
 
 impl Drop for EngineHost {
     fn drop(&mut self) {
-        // The queue of softirq work goes with the host, and cannot go from inside of itself.
+        // The queue of softirq work goes with the host: no work of that queue may free the host.
         self.host.quiesce();
     }
 }
 
-/// What stands in completions for the queue pair with that number.
+/// The cookie of queue pair `number`, as completions have it.
 pub(crate) const fn cookie(number: u32) -> usize {
     // CAST: widening.
     0xC00C_0000 + number as usize
 }
 
-/// Lets softirq work that is due run, so that what should not come has had its chance.
+/// Runs softirq work that is due, so that an event that should not come has had its chance.
 pub(crate) fn flush_work(device: &RdmaDevice) {
     for _ in 0..4 {
         device.host.flush_transports();
@@ -332,7 +332,7 @@ pub(crate) struct End {
     pub(crate) owner: Arc<Owner>,
     pub(crate) domain: Arc<Domain>,
     limits: ReadLimits,
-    /// Everything that requests name, kept until the queue pair is gone.
+    /// The memory that requests name, kept until the queue pair is gone.
     memory: Pin<KBox<Mutex<KVec<Arc<MrBuffer>>>>>,
 }
 
@@ -350,7 +350,7 @@ impl End {
         self.domain.device()
     }
 
-    /// How far a counter of the device has come.
+    /// The value of a counter of the device.
     pub(crate) fn counted(&self, counter: Counter) -> u64 {
         // CAST: a variant's number is an index.
         self.device().counted(counter as usize)
@@ -373,7 +373,7 @@ impl End {
         Ok(buffer)
     }
 
-    /// `len` blank bytes that everybody may use.
+    /// `len` blank bytes with all rights.
     pub(crate) fn buffer(&self, len: usize) -> Result<Arc<MrBuffer>> {
         self.buffer_with(len, ALL)
     }
@@ -383,7 +383,7 @@ impl End {
         self.keep(MrBuffer::fixed(&self.domain, len, rights))
     }
 
-    /// `len` bytes of pattern `seed` that everybody may use.
+    /// `len` bytes of pattern `seed` with all rights.
     pub(crate) fn filled(&self, len: usize, seed: u8) -> Result<Arc<MrBuffer>> {
         let buffer = self.buffer(len)?;
         buffer.fill(seed);
@@ -408,7 +408,7 @@ impl End {
         Ok(())
     }
 
-    /// Posts and rings; the queue has to take it.
+    /// Posts and rings; the queue has to take the request.
     pub(crate) fn post_with(
         &self,
         context: u64,
@@ -419,12 +419,12 @@ impl End {
         accepted(self.try_post(context, work, flags, sges))
     }
 
-    /// Posts and rings a signalled request; the queue has to take it.
+    /// Posts and rings a signalled request; the queue has to take the request.
     pub(crate) fn post(&self, context: u64, work: SendOp, sges: &[Sge]) -> Result {
         self.post_with(context, work, SendFlag::Signaled, sges)
     }
 
-    /// Posts a receive, to whatever queue the queue pair takes receives from.
+    /// Posts a receive, to the shared queue if the end has one.
     pub(crate) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
         match &self.shared {
             Some(shared) => shared.post(context, sges),
@@ -484,7 +484,7 @@ impl QpPair {
         Ok(qp_pair)
     }
 
-    /// Connects the two ends, which are not.
+    /// Connects the two ends, which are unconnected.
     pub(crate) fn connect(&self, connect_fn: ConnectFn) -> Result {
         connect(connect_fn, &self.a, &self.b)
     }

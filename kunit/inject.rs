@@ -12,14 +12,14 @@ use crate::engine::{
     }, //
 };
 
-/// A fault that was ordered; off when this goes.
+/// A fault that was ordered; the drop switches the fault off.
 pub(crate) struct Ordered {
     device: Arc<RdmaDevice>,
     fault: Fault,
 }
 
 impl Ordered {
-    /// Has `device` make that fault.
+    /// Orders a fault of `device`.
     pub(crate) fn new(device: &Arc<RdmaDevice>, fault: Fault, order: Order) -> Self {
         device.faults.set(fault, &order);
         Self {

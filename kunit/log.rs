@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Recorders: what the engine reported to its user, how often, and where.
+//! Recorders of the engine's reports to its user, with their number and context.
 
 use kernel::{
     new_spinlock_irq,
@@ -44,12 +44,12 @@ impl Tally {
         Self(Atomic::new(0))
     }
 
-    /// One more; returns how many there were before.
+    /// Adds one; returns the number before.
     pub(crate) fn hit(&self) -> u32 {
         self.0.fetch_add(1, Full)
     }
 
-    /// How many there are.
+    /// The present number.
     pub(crate) fn get(&self) -> u32 {
         self.0.load(Relaxed)
     }
@@ -58,24 +58,24 @@ impl Tally {
 /// Work that a test does inside a call of its completion queue.
 pub(crate) type Hook = Arc<dyn Fn(bool) + Send + Sync>;
 
-/// What a completion queue reported.
+/// The reports of a completion queue.
 #[pin_data]
 pub(crate) struct CqLog {
     /// Calls because an arm was satisfied.
     pub(crate) calls: Tally,
-    /// Those of them that said that the queue has failed.
+    /// Of `calls`, those for a failed queue.
     pub(crate) calls_failed: Tally,
-    /// Those of them that said that it was given up.
+    /// Of `calls`, those for a queue that was given up.
     pub(crate) calls_fatal: Tally,
     /// Calls because the queue failed.
     pub(crate) failures: Tally,
-    /// Those of them that said that it was given up.
+    /// Of `failures`, those of a queue that was given up.
     pub(crate) fatal: Tally,
     /// Calls that began while another one was running.
     pub(crate) overlaps: Tally,
     /// Calls with interrupts off, which includes those under a lock of the engine.
     pub(crate) misplaced: Tally,
-    /// Where the last call was made.
+    /// The processor of the last call.
     cpu: Atomic<u32>,
     running: Atomic<u32>,
     #[pin]
@@ -102,7 +102,7 @@ impl CqLog {
         )
     }
 
-    /// Does `hook` inside each call from now on.
+    /// Runs `hook` inside each later call.
     pub(crate) fn set_hook(&self, hook: Option<Hook>) {
         let old = core::mem::replace(&mut *self.hook.lock(), hook);
         drop(old);
@@ -159,7 +159,7 @@ impl CqEvents for CqUser {
     }
 }
 
-/// What a queue pair reported.
+/// The reports of a queue pair.
 pub(crate) struct QpLog {
     pub(crate) last_receives: Tally,
     pub(crate) broken: Tally,
@@ -189,7 +189,7 @@ impl QpEvents for QpUser {
     }
 }
 
-/// What a shared receive queue reported.
+/// The reports of a shared receive queue.
 pub(crate) struct SrqLog {
     pub(crate) limits: Tally,
     pub(crate) failures: Tally,
@@ -220,13 +220,13 @@ impl SrqEvents for SrqUser {
     }
 }
 
-/// Whoever set a connection up, and how often it was notified that the connection is gone.
+/// The owner of a connection, and the number of its notifications that the connection is gone.
 pub(crate) struct Owner {
     pub(crate) notified: Tally,
 }
 
 impl Owner {
-    /// An owner that was notified of nothing. May sleep.
+    /// An owner without notifications. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let notified = Tally::new();
         Ok(Arc::new(Self { notified }, GFP_KERNEL)?)

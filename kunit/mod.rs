@@ -20,8 +20,8 @@ use kernel::prelude::*;
 
 use crate::sys::speed;
 
-/// Tests that KUnit knows as slow: what they repeat until the clock has had enough of it other
-/// tests do a few times, so that checkers which slow it down see all of it without them.
+/// Tests that KUnit knows as slow. They repeat steps many times; other tests take the same steps a
+/// few times, so that checkers that slow tests down see all steps without the slow tests.
 const SLOW: [(&CStr, &CStr); 7] = [
     (
         c"ndk_engine_cm_listen",
@@ -53,7 +53,7 @@ const SLOW: [(&CStr, &CStr); 7] = [
     ),
 ];
 
-/// Tells KUnit of them, while the module comes up.
+/// Marks those tests as slow, while the module comes up.
 pub(crate) fn mark_slow() -> Result {
     for (suite, test) in SLOW {
         if let Err(e) = speed::mark_slow(suite, test) {

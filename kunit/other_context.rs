@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`OtherContext`]: something done in another context than the test's own.
+//! [`OtherContext`]: a task that runs in another context than the test.
 
 use kernel::{
     impl_has_work,
@@ -26,7 +26,7 @@ use crate::sys::{
     }, //
 };
 
-/// A task, and whether it was done.
+/// A task, and an event that is signalled when the task is done.
 #[pin_data]
 pub(crate) struct OtherContext {
     task: KBox<dyn Fn() + Send + Sync>,
@@ -47,7 +47,7 @@ impl_has_work! {
 }
 
 impl OtherContext {
-    /// A task that nobody runs yet. May sleep.
+    /// A task that has not run yet. May sleep.
     pub(crate) fn new(task: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
         let task: KBox<dyn Fn() + Send + Sync> = KBox::new(task, GFP_KERNEL)?;
         Arc::pin_init(
@@ -62,23 +62,23 @@ impl OtherContext {
         )
     }
 
-    /// Runs it from a timer; returns true if it was done in time.
+    /// Runs the task from a timer; returns true if it was done in time.
     pub(crate) fn by_timer(self: &Arc<Self>) -> bool {
         self.timer.arm(self, 1);
         self.is_done()
     }
 
-    /// Runs it from softirq work; returns true if it was done in time.
+    /// Runs the task from softirq work; returns true if it was done in time.
     pub(crate) fn by_softirq(self: &Arc<Self>, queue: &BhQueue) -> bool {
         queue.enqueue::<_, 0>(self.clone()).is_ok() && self.is_done()
     }
 
-    /// Begins to run it in another thread.
+    /// Begins to run the task in another thread.
     pub(crate) fn begin(self: &Arc<Self>, queue: &ProcessQueue) -> bool {
         queue.enqueue::<_, 1>(self.clone()).is_ok()
     }
 
-    /// Waits until it is done; false when that takes too long.
+    /// Waits until the task is done; false when that takes too long.
     pub(crate) fn is_done(&self) -> bool {
         self.done.wait_timeout(wait_ms())
     }

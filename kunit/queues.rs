@@ -38,7 +38,7 @@ use crate::{
     }, //
 };
 
-/// A completion queue and what it reported.
+/// A completion queue and its reports.
 pub(crate) struct Queue {
     pub(crate) cq: Arc<CompletionQueue>,
     pub(crate) log: Arc<CqLog>,
@@ -58,14 +58,14 @@ impl Queue {
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 
-    /// The entry that is there now, if any.
+    /// Takes the first entry, if any.
     pub(crate) fn poll(&self) -> Option<Wc> {
         let mut found = None;
         self.cq.poll(1, |entry| found = Some(entry));
         found
     }
 
-    /// The next entry; waits for it.
+    /// Takes the next entry; waits for it.
     pub(crate) fn next(&self) -> Option<Wc> {
         let mut found = None;
         wait_until(|| {
@@ -75,19 +75,19 @@ impl Queue {
         found
     }
 
-    /// Returns true if the next entry is that one; waits for it.
+    /// Returns true if the next entry has that context and status; waits for it.
     pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
         let got = self.next().map(|e| (e.context.raw(), e.status));
         same(got, Some((context, status)))
     }
 
-    /// Returns true if the next entries are those, all with one status.
+    /// Returns true if the next entries have those contexts, all with `status`; waits for them.
     pub(crate) fn brings_all(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
         let mut all = contexts;
         all.all(|context| self.brings(context, status))
     }
 
-    /// Returns true if nothing is there, and nothing is about to come.
+    /// Returns true if there is no entry, and none is about to come.
     pub(crate) fn is_silent(&self) -> bool {
         flush_work(&self.device);
         same(self.poll().map(|e| (e.context.raw(), e.status)), None)
@@ -108,7 +108,7 @@ impl Drop for Queue {
     }
 }
 
-/// A shared receive queue and what it reported.
+/// A shared receive queue and its reports.
 pub(crate) struct Shared {
     pub(crate) srq: Arc<SharedReceive>,
     pub(crate) log: Arc<SrqLog>,

@@ -74,7 +74,7 @@ pub(crate) const fn read_invalidate(from: RemoteAddr, token: Token) -> SendOp {
     }
 }
 
-/// The end of a token's validity; an error if that has come already.
+/// An invalidation of a token; an error if the token is invalid already.
 pub(crate) const fn invalidate(token: Token) -> SendOp {
     SendOp::LocalInv {
         token,
@@ -82,7 +82,7 @@ pub(crate) const fn invalidate(token: Token) -> SendOp {
     }
 }
 
-/// A registration of what is staged.
+/// A registration of the staged memory.
 pub(crate) fn register(token: Token, len: u64, rights: impl Into<AccessFlags>) -> SendOp {
     SendOp::RegMr {
         token,
@@ -93,7 +93,7 @@ pub(crate) fn register(token: Token, len: u64, rights: impl Into<AccessFlags>) -
     }
 }
 
-/// The peer's memory that nobody looks at, for requests that a fake transport carries out.
+/// An address of the peer that is not accessed, for requests that a fake transport carries out.
 pub(crate) const NOWHERE: RemoteAddr = RemoteAddr {
     addr: 0,
     token: Token::LOCAL_MEMORY,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queues that change their depth: what they hold, and what they were notified, stays.
+//! Queues that change their depth: their entries, and the state of their notifications, stay.
 
 use super::queues::Queue;
 use crate::engine::cq::tests::sent;
 
-/// Pushes completions with these contexts; whether all were taken.
+/// Pushes completions with these contexts; returns true if all were taken.
 fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
     let mut all = contexts;
     all.all(|context| queue.cq.push(&sent(context)).is_ok())
@@ -50,7 +50,7 @@ mod tests {
         let (mut first, mut last) = (0, 300);
         assert!(push(&queue, first..last));
         for depth in cases([400, 1000, 290, 5000, 1, 7]) {
-            // What the new depth is too small for is taken first.
+            // The entries that the new depth has no room for are taken first.
             let gone = (last - first).saturating_sub(u64::from(depth)).max(10);
             let gone = gone.min(last - first);
             assert!(queue.brings_all(first..first + gone, Status::Success));
@@ -273,7 +273,7 @@ mod tests {
         qp_pair.a.post(2, SEND, &[])?;
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         kunit_assert_eq!(limits(), 1);
-        // This one waits.
+        // This message waits for a receive.
         qp_pair.a.post(3, SEND, &[])?;
         assert!(qp_pair.b.receives.is_silent());
         assert!(shared.srq.resize(2).is_ok());

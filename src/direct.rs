@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The `direct` transport: two queue pairs of one host, and a copy from guard to guard.
+//! The `direct` transport: two queue pairs of one host, and a copy under guards.
 //!
 //! No packet, no socket, no allocation per message. Each direction of a connection is a
 //! [`flow::Flow`], which takes the requests of one queue pair in order and carries them out on the
-//! memory and the receives of the other. A flow is run by one CPU at a time: the one whose post
-//! found it idle, and then, for many requests, a softirq work item, or a thread for many bytes and
-//! for what a program has posted. The two flows of a connection share no lock, so two queue pairs
-//! that post at each other cannot block each other.
+//! memory and the receives of the other. One CPU at a time runs a flow: in the post that found it
+//! idle, and then, for many requests, in a softirq work item, or in a thread for many bytes and for
+//! the requests of a program. The two flows of a connection share no lock, so neither direction can
+//! block the other.
 
 mod flow;
 mod inject;
@@ -66,7 +66,7 @@ impl Transport for Direct {
     }
 
     fn stop(&self, end: usize) {
-        // The queue pair at this end has lost this connection: both notice it.
+        // The queue pair at this end has lost this connection: both flows notice.
         for flow in &self.flows {
             flow.kick();
         }

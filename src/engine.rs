@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The engine: NDKPI and verbs semantics in safe Rust, without a wire and without a consumer.
-//! `docs/architecture.md` has the words that are its own.
+//! `docs/architecture.md` defines its terms.
 //!
 //! ```text
 //!   verbs face        NDK face            translate calls to and from the engine
@@ -15,26 +15,26 @@
 //!
 //! **Lock order** (outer first; each line is one chain, and locks of one kind are never nested):
 //!
-//! - what serializes resizing a queue (a mutex), then the lock of that queue
+//! - the mutex that serializes resizing of a queue, then the lock of that queue
 //! - a transport's own lock, then any of the locks below
 //! - receive queue of a queue pair, shared receive queue, link of a queue pair, its send queue,
 //!   completion queue
-//! - leaves: staging of a region, who waits for its last access, free list of the memory table,
-//!   timer of a completion queue
+//! - leaves: staging of a region, waiter for its last access, free list of the memory table, timer
+//!   of a completion queue
 //! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a
 //!   device
 //!
-//! All but a transport's own are taken with interrupts off, so every fast call may come from any
-//! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
-//! where interrupts are off.) Creating and destroying sleeps.
+//! Every spinlock but a transport's own is taken with interrupts off, so every fast call may come
+//! from any context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off,
+//! and not where interrupts are off.) Creating and destroying sleeps.
 //!
 //! **Calls to consumers** are made from softirq work, under no lock (see [`notifier`]); but a call
-//! that only schedules the consumer's work, as ib_core's polling, is made where it falls due. What
-//! the NDK face does in process context it reports from there, with softirqs off.
+//! that only schedules the consumer's work, as ib_core's polling, is made where it falls due. The
+//! NDK face reports work done in process context from that context, with softirqs off.
 //!
-//! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
-//! bounded number of bytes per run and goes on in a thread, as it does when all its runs in softirq
-//! on one CPU have moved a certain number before a task has run there.
+//! **Bounded work**: one hold of a lock completes a bounded number of requests. A transport moves a
+//! bounded number of bytes per run, and in all its softirq runs on one CPU until a task has run
+//! there; beyond either bound it goes on in a thread.
 //!
 //! Tests: `kunit/context.rs`.
 

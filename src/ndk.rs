@@ -2,27 +2,28 @@
 
 //! The NDK face: Microsoft's Network Direct Kernel Provider Interface over the engine.
 //!
-//! This is its Rust form; [`abi`] gives it to C as dispatch tables (`include/ndk/ndk.h`), and
-//! nothing else knows C.
+//! This module is the Rust form. [`abi`] gives it to C as dispatch tables (`include/ndk/ndk.h`),
+//! and is the only module here that knows C.
 //!
-//! | file          | what it is                                                       |
+//! | file          | contents                                                         |
 //! |---------------|------------------------------------------------------------------|
-//! | [`prelude`]   | what nearly every file here imports                              |
-//! | [`status`]    | what calls return: NTSTATUS values                               |
+//! | [`prelude`]   | common imports                                                   |
+//! | [`status`]    | NTSTATUS values, which calls return                              |
 //! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
 //! | [`call`]      | calls back to the consumer                                       |
 //! | [`adapter`]   | an open device                                                   |
 //! | [`pd`]        | protection domains                                               |
 //! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
 //! | [`memory`]    | regions, windows, logical addresses                              |
-//! | [`connector`], [`endpoint`], [`listener`] | connections, and their addresses      |
+//! | [`connector`], [`endpoint`], [`listener`] | connections, and their addresses     |
 //!
 //! **Context.** Every call but opening and closing an adapter may be made from softirq and with
-//! locks held, and does not sleep. What has to sleep is done in process context: the call returns
+//! locks held, and does not sleep. Work that has to sleep runs in process context: the call returns
 //! [`status::Progress::Pending`], and a callback reports the end. Callbacks come with softirqs off.
 //!
-//! **Lock order**: locks of this face are leaves, but that the state of a region is held, inside
-//! the send queue's lock, while the request that changes it is posted.
+//! **Lock order**: locks of this face are leaves, with two exceptions. The state of a region is
+//! held, inside the send queue's lock, while the request that changes it is posted. The state of a
+//! connector is held while the engine's locks are taken that [`connector`] names.
 
 #[expect(unsafe_code)]
 pub(crate) mod abi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The unit tests of the provider: its modules once more, with their tests,
-//! in a module that registers nothing.
+//! The unit tests of the provider: its modules with their tests, in a module that registers no
+//! provider.
 
 #![deny(unsafe_code)]
 // No device is registered here, so much of the faces is not called.
@@ -11,7 +11,7 @@
 
 #[expect(unsafe_code)]
 mod bindings;
-// Before the others, whose tests have a macro of it.
+// First: the tests of the other modules use its macros.
 #[expect(unsafe_code)]
 #[macro_use]
 mod sys;

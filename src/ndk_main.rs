@@ -2,20 +2,20 @@
 
 //! `ndk.ko`: a software RDMA provider, in Rust.
 //!
-//! | folder       | what it is                                                          |
+//! | folder       | contents                                                             |
 //! |--------------|----------------------------------------------------------------------|
 //! | [`bindings`] | C declarations of RDMA, and C functions for its inlines              |
 //! | [`sys`]      | kernel facilities without an abstraction of their own                |
-//! | [`rdma`]     | writing a provider in safe Rust: what would be `kernel::rdma`        |
+//! | [`rdma`]     | the base of a provider in safe Rust, as `kernel::rdma` would be      |
 //! | [`engine`]   | the semantics: queues, memory, states, connections; safe             |
 //! | [`direct`]   | the transport between two queue pairs of one host; safe              |
 //! | [`verbs`]    | the face to the kernel's RDMA consumers; safe                        |
 //! | [`ndk`]      | the NDK face, in Rust; its `abi` gives it to C                       |
 //!
-//! This file is the only one that knows them all.
+//! Only this file knows all of them.
 
 #![deny(unsafe_code)]
-// Nothing here may bring the kernel down, and a function is to be read on one screen.
+// No code may bring the kernel down, and a function has to fit on one screen.
 #![cfg_attr(
     not(ndk_kunit),
     warn(
@@ -31,7 +31,7 @@
 
 #[expect(unsafe_code)]
 mod bindings;
-// Before the others, whose tests have a macro of it.
+// First: the tests of the other modules use its macros.
 #[expect(unsafe_code)]
 #[cfg_attr(ndk_kunit, macro_use)]
 mod sys;
@@ -67,7 +67,7 @@ module! {
     description: "Software RDMA provider",
     license: "GPL",
     alias: ["rdma-link-ndk"],
-    // The parameters are in bindings/export.c: those of the macro are not seen in sysfs.
+    // The parameters are in bindings/export.c: sysfs does not show those of the macro.
 }
 
 /// The longest time that a message may wait for a receive, in milliseconds.
@@ -109,7 +109,7 @@ impl kernel::Module for Ndk {
         let (verbs, ndk) = (Arc::new(below, GFP_KERNEL)?, Arc::new(ndk, GFP_KERNEL)?);
         verbs::CONTEXT.replace(Some(verbs));
         ndk::CONTEXT.replace(Some(ndk));
-        // From here on `drop` undoes everything.
+        // From here on `drop` undoes each step.
         let mut module = Self {
             registration: None,
             host,
@@ -121,7 +121,7 @@ impl kernel::Module for Ndk {
 
 impl Drop for Ndk {
     fn drop(&mut self) {
-        // First the devices, whose consumers need all that follows while they go.
+        // The devices first: their consumers need the rest until the devices are gone.
         self.registration = None;
         drop(ndk::CONTEXT.replace(None));
         drop(verbs::CONTEXT.replace(None));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writing an RDMA provider in safe Rust: what would be `kernel::rdma`.
+//! Abstractions for an RDMA provider in safe Rust: a `kernel::rdma`, if there were one.
 //!
-//! 1. Choose the types that stand behind each verbs object and implement its
-//!    operations on it ([`CqOperations`], [`QpOperations`] and so on); name them
+//! 1. Choose the payload type of each verbs object and implement the object's
+//!    operations on it ([`CqOperations`], [`QpOperations`] and so on); name the types
 //!    in an implementation of [`Operations`] on a type without values.
 //! 2. Embed a [`LinkRegistration`] in the module type. `rdma link add` then makes
 //!    a [`Device`] over a network device, and the core calls the operations.
-//! 3. Store what `post_send` and `post_recv` read from their chains
-//!    ([`SendChain`], [`RecvChain`]), and hand results out of `poll_cq`
+//! 3. Store the requests that `post_send` and `post_recv` read from their chains
+//!    ([`SendChain`], [`RecvChain`]), and return completions from `poll_cq`
 //!    through [`WcWriter`].
 //! 4. Call consumers back through [`CqUpcall`], [`QpUpcall`], [`SrqUpcall`] and
 //!    [`CmId`], from softirq or process context and with no lock held. Only the
@@ -18,15 +18,15 @@
 //! | here                                   | C                                          |
 //! |----------------------------------------|--------------------------------------------|
 //! | [`Operations`], `OperationsVTable`     | `struct ib_device_ops`                     |
-//! | [`LinkRegistration`]                       | `struct rdma_link_ops`, netdevice notifier |
+//! | [`LinkRegistration`]                   | `struct rdma_link_ops`, netdevice notifier |
 //! | `Object`: [`Device`], [`Pd`] and so on | `struct ib_device`, `struct ib_pd`         |
 //! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
 //! | [`WcWriter`]                           | `struct ib_wc`                             |
 //! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |
 //! | [`CmId`]                               | `struct iw_cm_id`                          |
 //!
-//! Requests, completions, rights and states are the plain values of [`values`], which everything above
-//! speaks, too.
+//! Requests, completions, rights and states are the plain values of [`values`],
+//! which the faces and the engine use, too.
 //!
 //! User space: `user.rs`. Not supported: port types other than iWARP, queue pair
 //! types other than RC, memory windows.

@@ -2,13 +2,13 @@
 
 //! Kernel facilities that the kernel crate has no abstraction for.
 //!
-//! Each file is one facility and says which C header it stands for. What can be
-//! safe to use is; where it stands on a promise of the caller's (the address of a
-//! consumer's memory, a pointer of C) its constructor is an unsafe function that
-//! says which. Unsafe code is here, in [`crate::rdma`], in [`crate::bindings`]
-//! and in the `abi` of [`crate::ndk`], and nowhere else.
+//! Each file is one facility and says which C header it stands for. An interface is
+//! safe unless it relies on a promise of the caller (the address of a consumer's
+//! memory, a pointer of C): then its constructor is an unsafe function that names
+//! the promise. Only this module, [`crate::rdma`], [`crate::bindings`] and the
+//! `abi` of [`crate::ndk`] have unsafe code.
 //!
-//! | file          | what it gives                                                   |
+//! | file          | contents                                                        |
 //! |---------------|-----------------------------------------------------------------|
 //! | [`addr`]      | `sockaddr_storage` to and from [`core::net::SocketAddr`]        |
 //! | [`cpu`]       | processor numbers, per-processor counters                       |
@@ -20,7 +20,7 @@
 //! | `jump_label`  | static branches                                                 |
 //! | [`log`]       | the rate limit of kernel log messages                           |
 //! | [`mdl`]       | memory by descriptor chains and by pages                        |
-//! | [`name`]      | names by value, for what may be renamed                         |
+//! | [`name`]      | names by value, for objects that may be renamed                 |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`param`]     | module parameters that are numbers                              |
 //! | [`random`]    | random numbers                                                  |
@@ -33,13 +33,13 @@
 //! | [`time`]      | the monotonic clock                                             |
 //! | `tests`       | the clock, memory, faults, warnings and reports of tests        |
 //! | [`trace`]     | tracepoints                                                     |
-//! | [`timer`]     | timers that hold a reference to what they are embedded in       |
-//! | [`unaligned`] | values of C's at any address                                    |
+//! | [`timer`]     | timers that hold a reference to the object that contains them   |
+//! | [`unaligned`] | C values at any address                                         |
 
 // Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
 const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
 
-// First, for its macro.
+// First: the modules below use its macro.
 #[cfg(ndk_kunit)]
 #[macro_use]
 pub(crate) mod tests;

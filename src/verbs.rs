@@ -2,7 +2,7 @@
 
 //! The verbs face: `ib_device_ops` over the engine. Translation only.
 //!
-//! | file       | what it translates                                              |
+//! | file       | translates                                                       |
 //! |------------|------------------------------------------------------------------|
 //! | [`device`] | identity, limits, counters, the network device                   |
 //! | [`memory`] | domains, regions, mappings                                       |
@@ -45,7 +45,7 @@ use crate::{
     sys::global::Global, //
 };
 
-/// What all devices of this face share.
+/// The state that all devices of this face share.
 pub(crate) struct VerbsContext {
     pub(crate) host: Arc<Host>,
     pub(crate) cm: Arc<ConnectionManager>,
@@ -77,12 +77,12 @@ impl Operations for Verbs {
     type Listener = Listener;
 }
 
-/// What `rdma link add` is to call the provider, by the module parameter. An error is in the log.
+/// The link type of the provider, by the module parameter. The log has the reason of an error.
 pub(crate) fn link_type() -> Result<LinkType> {
     LinkType::wanted::<Verbs>()
 }
 
-/// Registers the provider; dropping the result takes everything down. May sleep.
+/// Registers the provider; dropping the result unregisters it, with its devices. May sleep.
 pub(crate) fn register(name: LinkType) -> impl PinInit<rdma::LinkRegistration<Verbs>, Error> {
     rdma::LinkRegistration::new(name)
 }

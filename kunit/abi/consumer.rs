@@ -48,7 +48,8 @@ use crate::{
 pub(super) const SUCCESS: i32 = NtStatus::SUCCESS.raw();
 pub(super) const PENDING: i32 = NtStatus::PENDING.raw();
 
-/// What a callback brought, and how often it came. Its address is the context.
+/// The arguments of a callback, and the number of its calls. The callback's context is the address
+/// of its `Heard`.
 #[pin_data]
 pub(super) struct Heard {
     pub(super) calls: Tally,
@@ -81,7 +82,7 @@ impl Heard {
         self.event.signal();
     }
 
-    /// Waits for the callback; its status and object. `ETIMEDOUT` when it does not come.
+    /// Waits for the callback; returns its status and object. `ETIMEDOUT` when it does not come.
     pub(super) fn wait<C>(&self) -> Result<(i32, *mut C)> {
         if !self.event.wait_timeout(wait_ms()) {
             return Err(ETIMEDOUT);
@@ -128,8 +129,8 @@ pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
 ///
 /// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
-    // SAFETY: `context` is from `Heard::context`; who gives it keeps the `Heard` until the object
-    // is closed.
+    // SAFETY: `context` is from `Heard::context`; the test keeps the `Heard` until the object is
+    // closed.
     unsafe { heard(context) }.put(SUCCESS, 0);
 }
 
@@ -140,16 +141,16 @@ pub(super) unsafe extern "C" fn asked(
     context: *mut c_void,
     connector: *mut bindings::ndk_connector,
 ) {
-    // SAFETY: `context` is from `Heard::context`; who gives it keeps the `Heard` until the listener
-    // is closed.
+    // SAFETY: `context` is from `Heard::context`; the test keeps the `Heard` until the listener is
+    // closed.
     unsafe { heard(context) }.put(SUCCESS, connector.expose_provenance());
 }
 
-/// How a create call went.
+/// The results of a create call.
 pub(super) struct Creation<C> {
-    /// What it returned.
+    /// The status that the call returned.
     pub(super) inline: i32,
-    /// What it returned, or its callback brought when that was `PENDING`.
+    /// The status of the callback if `inline` is `PENDING`, else `inline`.
     pub(super) end: i32,
     /// The callback's object.
     pub(super) called_with: *mut C,
@@ -158,11 +159,11 @@ pub(super) struct Creation<C> {
     pub(super) heard: Arc<Heard>,
 }
 
-/// What an output pointer is before a call.
+/// The value of an output pointer before a call.
 pub(super) const UNTOUCHED: usize = 0xDEAD_0001;
 
 impl<C> Creation<C> {
-    /// The object, if all is as it should be (GEN-04).
+    /// The object, if the call is in order and has succeeded (GEN-04).
     pub(super) fn object(&self) -> Result<*mut C> {
         let object = match self.inline {
             PENDING => self.called_with,
@@ -220,7 +221,7 @@ pub(super) fn create<C>(
     })
 }
 
-/// Makes a call that reports its end by a status, and waits for that.
+/// Makes a call that reports its end by a status, and waits for the end.
 pub(super) fn request(
     call: impl FnOnce(bindings::ndk_fn_request_completion, *mut c_void) -> i32,
 ) -> Result<i32> {
@@ -231,7 +232,7 @@ pub(super) fn request(
     }
 }
 
-/// What all objects begin with, and their tables, too, but that of adapters.
+/// The head of all objects. All tables but those of adapters begin alike, too.
 #[repr(C)]
 pub(super) struct Head {
     pub(super) header: bindings::ndk_object_header,
@@ -249,7 +250,7 @@ pub(super) struct Thing {
 impl Thing {
     /// # Safety
     ///
-    /// `object` is one of that kind.
+    /// `object` is a live object of type `kind`.
     pub(super) unsafe fn new<C, D>(object: *mut C, kind: u32) -> Self {
         let head = object.cast::<Head>();
         Self {
@@ -262,7 +263,7 @@ impl Thing {
     }
 
     pub(super) fn entry(&self, at: usize) -> usize {
-        // SAFETY: The table has so many entries, and lives for ever.
+        // SAFETY: `at` is below the number of entries, and the table lives for ever.
         unsafe { self.table.cast::<usize>().add(at).read() }
     }
 
@@ -270,19 +271,19 @@ impl Thing {
         self.head.cast()
     }
 
-    /// Closes it by its table and waits for that; false when it takes too long, or is called
-    /// although it was over at once.
+    /// Closes the object by its table and waits for the end; false when that takes too long, or
+    /// when the completion is called although the close was over at once.
     pub(super) fn close(&self) -> bool {
         let Ok(heard) = Heard::new() else {
             return false;
         };
         if self.kind == bindings::NDK_OBJECT_TYPE_ADAPTER {
-            // SAFETY: It is an adapter, and it is closed once.
+            // SAFETY: The object is an adapter, and it is closed once.
             unsafe { ndk_face_close(self.head.cast(), None, ptr::null_mut()) };
             return true;
         }
         // SAFETY: The object is one that was given to this consumer, and it is closed once; its
-        // table begins with these.
+        // table begins with the entries of `ndk_pd_dispatch`.
         let status = unsafe {
             let table = self.table.cast::<bindings::ndk_pd_dispatch>();
             match (*table).close {
@@ -314,7 +315,7 @@ pub(super) use entry;
 
 /// The objects of a consumer, one of each type, and a second queue pair.
 pub(super) struct Consumer {
-    /// Closed from the end.
+    /// Closed in reverse order.
     pub(super) things: KVec<Thing>,
     pub(super) adapter: *mut bindings::ndk_adapter,
     pub(super) pd: *mut bindings::ndk_pd,
@@ -387,7 +388,7 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// Takes an object into the list of those to be closed.
+    /// Adds an object to those that are closed at the end.
     pub(super) fn keep<C, D>(&mut self, object: *mut C, kind: u32) -> Result<*mut C> {
         // SAFETY: The objects of the tests are of the types that they are made as.
         let thing = unsafe { Thing::new::<C, D>(object, kind) };
@@ -529,7 +530,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Last, as what it is connected to keeps the queue pairs.
+    /// Last: a connected connector keeps its queue pairs.
     fn of_connections(&mut self) -> Result {
         let adapter = self.adapter;
         // SAFETY: A live adapter.
@@ -638,12 +639,12 @@ pub(super) fn call(call: impl FnOnce() -> Result<i32>) -> i32 {
     call().unwrap_or_else(|e| e.to_errno())
 }
 
-/// `EIO` for any other status than that of success; it is logged.
+/// `EIO` for any other status than success; the status is logged.
 pub(super) fn fine(status: i32) -> Result {
     is(status, SUCCESS)
 }
 
-/// `EIO` for any other status than that one; it is logged.
+/// `EIO` for any other status than `want`; the status is logged.
 pub(super) fn is(status: i32, want: i32) -> Result {
     if status == want {
         return Ok(());

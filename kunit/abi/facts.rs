@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an adapter reports of itself (ADPT-01, ADPT-03 to ADPT-06), and results as C has them
+//! Facts that an adapter reports of itself (ADPT-01, ADPT-03 to ADPT-06), and results as C has them
 //! (COMP-02, COMP-03, COMP-08).
 
 #[kernel::macros::kunit_tests(ndk_kunit_abi_facts)]
@@ -71,7 +71,7 @@ mod tests {
     fn ndk_adpt_01_the_highest_version_is_reported_whichever_was_asked_for() -> Result {
         let test_host = TestHost::with(&HostAttr::PLAIN)?;
         let bad = NtStatus::BAD_VERSION;
-        // (major, minor, what comes of it)
+        // (major, minor, expected)
         let table = [
             (1, 0, Ok(())),
             (1, 1, Ok(())),
@@ -128,7 +128,7 @@ mod tests {
             kunit_assert_eq!(status, if room < INFO_SIZE { small } else { SUCCESS });
             // SAFETY: All bytes were written.
             let (head, tail) = unsafe { (bytes.read(), bytes.add(INFO_SIZE as usize).read()) };
-            // The major version, if it was written, and nothing behind.
+            // The first byte of the major version, if it was written; the byte behind stays.
             kunit_assert_eq!(head, if room < INFO_SIZE { 0xEE } else { 1 });
             kunit_assert_eq!(tail, 0xEE);
         }
@@ -215,7 +215,7 @@ mod tests {
         consumer.connect()?;
         let ids: [[u8; 16]; 3] = [[0; 16], [0xFF; 16], *b"an NDK extension"];
         for thing in &consumer.things {
-            // The adapter's table has no close before it.
+            // In the adapter's table no close precedes this entry.
             let is_adapter = thing.kind == bindings::NDK_OBJECT_TYPE_ADAPTER;
             let header = thing.header();
             for id in cases(ids) {
@@ -268,7 +268,7 @@ mod tests {
         fine(entry!(qps, send, consumer.qp, two, &from, 1, 0))
     }
 
-    /// The next result, with this pattern in all that is not written.
+    /// The next result; bytes that were not written hold 0xEE.
     fn next_ex(consumer: &Consumer) -> Result<bindings::ndk_result_ex> {
         let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let mut result = MaybeUninit::<bindings::ndk_result_ex>::uninit();
@@ -306,7 +306,7 @@ mod tests {
         let bytes = KBox::new(*b"from herto there", GFP_KERNEL)?;
         send_eight(&consumer, &bytes)?;
         send_eight(&consumer, &bytes)?;
-        // What one call takes the other one does not see: four results, no matter who asks.
+        // An entry goes to one call alone: the two calls take four results together.
         let mut plain = [(0, 0); 2];
         let mut more = [(0, 0); 2];
         for turn in cases(0..2) {
@@ -347,7 +347,7 @@ mod tests {
             let got = next_ex(&consumer)?;
             kunit_assert_eq!(got.status, SUCCESS);
             kunit_assert_eq!(got.provider_error_code, 0);
-            // Nothing was invalidated, and the old contents are gone.
+            // No token was invalidated, and the old contents are gone.
             kunit_assert_eq!(got.type_specific_completion_output, 0);
             let receive = got.request_context.addr() == 1;
             kunit_assert_eq!(got.type_, if receive { 1 } else { 2 });

@@ -28,10 +28,10 @@ use crate::{
 /// Bytes of a mapping before its pages.
 pub(crate) const LAM_HEAD: usize = 16;
 
-/// What memory holds that nobody wrote.
+/// A word of memory that was not written.
 const UNWRITTEN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
-/// Memory for a mapping, as C lays it out: a context, a number of pages, and those.
+/// Memory for a mapping, as C lays it out: a context, the number of pages, the pages.
 pub(crate) struct Lam {
     words: KVec<u64>,
 }
@@ -50,20 +50,20 @@ impl Lam {
         (self.words.len() * 8) as u32
     }
 
-    /// The pages that it says there are.
+    /// The pages, as many as the mapping says.
     pub(crate) fn pages(&self) -> &[u64] {
         // CAST: the low half of the word; the other is padding.
         let count = self.words.get(1).map_or(0, |word| *word as u32) as usize;
         self.words.get(2..2 + count).unwrap_or_default()
     }
 
-    /// Returns true if nobody has written to it from its `page`-th page on.
+    /// Returns true if the pages from `page` on were not written.
     pub(crate) fn is_unwritten_from(&self, page: usize) -> bool {
         let rest = self.words.get(LAM_HEAD / 8 + page..).unwrap_or_default();
         rest.iter().all(|word| *word == UNWRITTEN)
     }
 
-    /// Returns true if nobody has written to it at all.
+    /// Returns true if no part of it was written.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.words.iter().all(|word| *word == UNWRITTEN)
     }
@@ -110,7 +110,7 @@ impl Opened {
 
     /// `NdkBuildLAM`: its status, and the offset that it gave, or `u32::MAX`.
     ///
-    /// `size` is what the consumer says about `lam`, where there is one; that is checked.
+    /// `size` is the size of `lam` as the consumer states it; `EINVAL` if `lam` is smaller.
     pub(crate) fn build_lam(
         &self,
         chain: &Described,
@@ -141,7 +141,7 @@ impl Opened {
         Ok((status, offset))
     }
 
-    /// `NdkBuildLAM` of no chain at all: its status.
+    /// `NdkBuildLAM` without a chain: its status.
     pub(crate) fn build_lam_of_nothing(&self, lam: &mut Lam) -> Result<i32> {
         let call = self.dispatch().build_lam.ok_or(EINVAL)?;
         let (mut size, mut offset) = (lam.size(), 0);

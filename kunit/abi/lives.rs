@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of a handle: it stays during each call that was given it, and as an adapter's until the
-//! close is over (GEN-08, CLOS-07, CLOS-10).
+//! The life of a handle: it stays during each call that it was given to, and the handle of an
+//! adapter until the close is over (GEN-08, CLOS-07, CLOS-10).
 
 #[kernel::macros::kunit_tests(ndk_kunit_abi_lives)]
 mod tests {
@@ -83,7 +83,7 @@ mod tests {
             })
         }
 
-        /// Returns true if the handle is there, and says that it is closed.
+        /// Returns true if the handle is there, and says that the adapter is closed.
         fn is_a_closed_one(&self) -> bool {
             // SAFETY: It stays until the close has returned.
             let kind = unsafe { (*self.adapter).header.object_type };
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    // Another thread closes it.
+    // Another thread closes the adapter.
     struct Sent(*mut bindings::ndk_adapter);
     // SAFETY: An adapter may be closed by any thread.
     unsafe impl Send for Sent {}
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn ndk_gen_08_a_call_keeps_its_object_though_that_is_closed_meanwhile() -> Result {
         let mut consumer = Consumer::new()?;
-        // An entry begins with this.
+        // Each entry begins with `get`.
         // SAFETY: A live connector.
         let object = unsafe { get::<Connector>(consumer.connector) }.ok_or(EINVAL)?;
         let table = consumer.table::<_, bindings::ndk_connector_dispatch>(consumer.connector)?;
@@ -183,7 +183,7 @@ mod tests {
         assert!(opened.object.is_closed());
         assert!(opened.is_a_closed_one());
         assert!(opened.refuses_calls());
-        // A second close warns, and gives nothing back.
+        // A second close warns, and has no other effect.
         let mut again = true;
         kunit_assert_eq!(warnings_of(|| again = close()), Some(1));
         assert!(!again);
@@ -204,7 +204,7 @@ mod tests {
         opened.test_host.flush_work();
         assert!(gone);
         kunit_assert_eq!(later.calls.get(), 0);
-        // None at all.
+        // No adapter at all.
         // SAFETY: Null.
         let gone = unsafe { ndk_face_close(ptr::null_mut(), Some(notified), later.context()) };
         assert!(!gone);

@@ -2,12 +2,12 @@
 
 //! The face as a consumer in C has it: through the dispatch tables.
 //!
-//! | file         | what it is                                                      |
-//! |--------------|-----------------------------------------------------------------|
-//! | [`consumer`] | callbacks in C, objects of each type                            |
-//! | [`tables`]   | tables, headers, output pointers and contexts (GEN)             |
-//! | [`lives`]    | how long handles stay (GEN-08, CLOS-07, CLOS-10)                  |
-//! | [`facts`]    | what an adapter reports of itself (ADPT), and results (COMP)      |
+//! | file         | contents                                                          |
+//! |--------------|-------------------------------------------------------------------|
+//! | [`consumer`] | callbacks in C, objects of each type                              |
+//! | [`tables`]   | tables, headers, output pointers and contexts (GEN)               |
+//! | [`lives`]    | the life of handles (GEN-08, CLOS-07, CLOS-10)                    |
+//! | [`facts`]    | facts that an adapter reports of itself (ADPT), results (COMP)    |
 
 mod consumer;
 mod facts;

@@ -48,7 +48,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectType(*mut bindings::ndk_object_header);
 
-/// What callbacks reported.
+/// The reports of callbacks.
 #[pin_data]
 pub(crate) struct CallbackLog {
     status: Atomic<i32>,
@@ -59,7 +59,7 @@ pub(crate) struct CallbackLog {
 }
 
 impl CallbackLog {
-    /// Nothing yet. May sleep.
+    /// A log without reports. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -72,12 +72,12 @@ impl CallbackLog {
         )
     }
 
-    /// How often there was a callback.
+    /// The number of callbacks.
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Relaxed)
     }
 
-    /// Waits for the callback: the status that it brought.
+    /// Waits for the callback; returns its status.
     pub(crate) fn wait(&self) -> Result<i32> {
         match self.event.wait_timeout(wait_ms()) {
             true => Ok(self.status.load(Relaxed)),
@@ -182,10 +182,10 @@ macro_rules! entry {
     }};
 }
 
-/// What a creation gave: its status, and the object if it was there at once.
+/// The result of a creation: its status, and the object if the call gave one.
 pub(crate) type Given = (i32, Option<ObjectType>);
 
-/// Makes a creation with a place for the object.
+/// Calls `create` with a place for the object.
 fn given<C>(create: impl FnOnce(*mut *mut C) -> i32) -> Given {
     let mut object: *mut C = ptr::null_mut();
     let status = create(&raw mut object);
@@ -334,7 +334,7 @@ pub(crate) fn create_srq(pd: ObjectType, log: &CallbackLog) -> Given {
     })
 }
 
-/// With the shared queue if there is one.
+/// Creates a queue pair, with the shared queue if there is one.
 pub(crate) fn create_qp(
     pd: ObjectType,
     cq: ObjectType,
@@ -422,7 +422,7 @@ pub(crate) fn listen(listener: ObjectType, at: &SocketAddr, log: &CallbackLog) -
     )
 }
 
-/// Where a listener listens.
+/// The address of a listener.
 pub(crate) fn address(listener: ObjectType) -> Option<SocketAddr> {
     let mut bytes = [0u8; 28];
     let mut length = 28;
@@ -440,7 +440,7 @@ pub(crate) fn address(listener: ObjectType) -> Option<SocketAddr> {
         .and_then(addr::from_bytes)
 }
 
-/// From an address, or a shared endpoint if there is one; with some private data.
+/// Connects from an address, or from a shared endpoint if there is one; with some private data.
 pub(crate) fn connect(
     connector: ObjectType,
     qp: ObjectType,
@@ -487,7 +487,7 @@ pub(crate) fn connect(
     }
 }
 
-/// By `accept`, or by `accept_ex`.
+/// Accepts, by `accept`, or by `accept_ex` if `ex`.
 pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, log: &CallbackLog) -> i32 {
     let (qp, data, none) = (qp.0.cast(), [7u8; 40], ptr::null_mut());
     let (bytes, context) = (data.as_ptr().cast(), log.context());
@@ -523,7 +523,7 @@ pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, log: &Call
     }
 }
 
-/// By `complete_connect`, or by `complete_connect_ex`.
+/// Completes a connect, by `complete_connect`, or by `complete_connect_ex` if `ex`.
 pub(crate) fn complete(connector: ObjectType, ex: bool, log: &CallbackLog) -> i32 {
     let (none, context) = (ptr::null_mut(), log.context());
     match ex {
@@ -553,7 +553,7 @@ pub(crate) fn disconnect(connector: ObjectType, log: &CallbackLog) -> i32 {
     entry!(connector, ndk_connector, disconnect, Some(ended), context)
 }
 
-/// Has a consumer in C that is notified of a request for which `around` makes the call.
+/// Notifies a consumer in C of a request; `around` makes the call.
 pub(crate) fn notify_request(
     arrivals: &CallbackLog,
     connector: Ref<Connector>,

@@ -18,7 +18,7 @@ use crate::{
     rdma::values::token::Token, //
 };
 
-/// An object of a test as C knows it, as long as this is there.
+/// A C handle of a test's object; the drop frees the handle.
 struct Lent<T: Face>(*mut Handle<T>);
 
 impl<T: Face> Lent<T> {
@@ -34,7 +34,7 @@ impl<T: Face> Lent<T> {
 
 impl<T: Face> Drop for Lent<T> {
     fn drop(&mut self) {
-        // SAFETY: `fill` made it, and nobody closed it.
+        // SAFETY: `fill` made the handle, and it was not closed.
         drop(unsafe { KBox::from_raw(self.0) });
     }
 }
@@ -45,7 +45,7 @@ fn table<'a>(qp: &Lent<Qp>) -> &'a bindings::ndk_qp_dispatch {
     unsafe { &*(*qp.0).dispatch.cast::<bindings::ndk_qp_dispatch>() }
 }
 
-/// How an empty list is given.
+/// The pointer to an empty list.
 pub(crate) enum List {
     Null,
     There,
@@ -74,7 +74,7 @@ pub(crate) fn send_and_invalidate(qp: &Ref<Qp>, context: u64, token: Token) -> R
     Ok(unsafe { send(qp.0.cast(), context, ptr::null(), 0, 0, token.raw()) })
 }
 
-/// What an invalidation names.
+/// The object that an invalidation names.
 pub(crate) enum Named<'a> {
     Nothing,
     Mr(&'a Ref<Mr>),

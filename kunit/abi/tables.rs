@@ -131,7 +131,7 @@ mod tests {
             // SAFETY: A live object, whose table its consumer may replace.
             unsafe { (*thing.head).dispatch = poison };
         }
-        // Everything works, by the tables that are known: through arguments, too.
+        // All calls work by the known tables, also with these objects as arguments.
         consumer.connect()?;
         use_queues(&consumer)?;
         let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
@@ -165,7 +165,7 @@ mod tests {
             })
         })?;
         let mw = create(|f, c, out| call(|| Ok(entry!(pds, create_mw, pd, f, c, out))))?;
-        // Nothing comes later, either.
+        // A second callback would have come by now.
         consumer.test_host.flush_work();
         kunit_assert_eq!(cq.inline, PENDING);
         kunit_assert_eq!(cq.end, SUCCESS);
@@ -315,7 +315,7 @@ mod tests {
         note(context);
     }
 
-    /// Nobody could follow these.
+    /// Contexts that are no valid pointers.
     const CONTEXTS: [*mut c_void; 3] = [
         ptr::null_mut(),
         ptr::without_provenance_mut(usize::MAX),
@@ -332,7 +332,7 @@ mod tests {
             let status = entry!(cqs, resize_cq, consumer.cq, 32, Some(note_status), context);
             kunit_assert_eq!(status, PENDING);
             assert!(noted(context));
-            // One that fails, so that no object has to be closed.
+            // A creation that fails, so that no object has to be closed.
             let (at, len) = raw_address(core::net::SocketAddr::from(([192, 0, 2, 99], 0)));
             let mut out = ptr::null_mut();
             let status = entry!(
@@ -368,7 +368,7 @@ mod tests {
             let got = cancelled(cqs, cq, qps, qp, context)?;
             assert!(noted(context));
             kunit_assert_eq!(got, (context.addr(), context.addr()));
-            // The close of the queue waits for the queue pair's.
+            // The close of the queue waits for that of the queue pair.
             kunit_assert_eq!(
                 entry!(cqs, close, cq.cast(), Some(note_end), context),
                 PENDING
@@ -551,8 +551,8 @@ mod tests {
     type Table = *const bindings::ndk_connector_dispatch;
     type Connector = *mut bindings::ndk_connector;
 
-    /// Connects `ours` on the first of the queue pairs, and accepts on the second; the connector
-    /// that came, and whether it came with `context`.
+    /// Connects `ours` on the first of the queue pairs, and accepts on the second; returns the
+    /// connector that came, and true if it came with `context`.
     fn join(
         (table, ours): (Table, Connector),
         qps: &[*mut bindings::ndk_qp; 2],
@@ -605,7 +605,7 @@ mod tests {
         Ok((theirs, asked))
     }
 
-    /// Connects to an address and hangs up; whether both events came with that context.
+    /// Connects to an address and disconnects; returns for each event whether it had `context`.
     fn ask_and_hang_up(
         consumer: &Consumer,
         address: *mut bindings::sockaddr,

@@ -119,7 +119,7 @@ mod tests {
         let other =
             open(&pair.test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         let mut theirs = TestSide::new(&other, 3, SIZES)?;
-        // Its objects connect to those of the first one, as to those of anybody.
+        // Objects of the second adapter connect to objects of the first.
         let mut ours = TestSide::new(&pair.test_host.adapter, 4, SIZES)?;
         let open_listener = OpenListener::new(&other)?;
         let (a, b) = connect(
@@ -132,7 +132,7 @@ mod tests {
         theirs.receive(1, &[])?;
         ours.send(2, &[], 0)?;
         assert!(theirs.receives.brings(1, NtStatus::SUCCESS));
-        // It goes with what is its own, and waits for nothing else.
+        // The close of the second adapter waits for its own objects only.
         drop((theirs, open_listener));
         other.close_and_wait();
         assert!(!pair.test_host.adapter.is_closed());
@@ -267,7 +267,7 @@ mod tests {
         let equal = posted(&[half, half]);
         kunit_assert_eq!(above, Err(NtStatus::BUFFER_OVERFLOW));
         kunit_assert_eq!(equal, Ok(()));
-        // Carried out it finds less memory than that.
+        // The memory is shorter than the list: the request fails when it is carried out.
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
         pair.a.connector = None;
         Ok(())
@@ -299,7 +299,7 @@ mod tests {
             .map_err(log_status)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
         kunit_assert_eq!(ready, NtStatus::SUCCESS);
-        // One page, over and over.
+        // The same page in every entry of the list.
         let plain = PageBuffer::plain(PAGE)?;
         let page = plain.addr();
         let list = KVVec::from_elem(page, pages, GFP_KERNEL)?;
@@ -397,7 +397,7 @@ mod tests {
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         kunit_assert_eq!(counted(Counter::BytesIn), bytes_in + 1000);
         kunit_assert_eq!(counted(Counter::BytesOut), bytes_out + 1000);
-        // A queue that overflows, which ends the connection; and nobody who listens.
+        // A queue overflows, which ends the connection; a connect finds no listener.
         let one = request(|done| pair.b.receives.cq.resize(1, done))?;
         kunit_assert_eq!(one, NtStatus::SUCCESS);
         for context in cases(0..2) {
@@ -438,7 +438,7 @@ mod tests {
         })?;
         let threads = ProcessQueue::new(c"ndk_test_shut")?;
         assert!(other_task.begin(&threads));
-        // Consumers hear that it is time to close.
+        // Consumers are notified that they have to close.
         assert!(wait_until(|| queue.calls.get() == 1));
         let late = open(&test_host.context, &OpenBy::first(NAME), VERSION);
         kunit_assert_eq!(late.err(), Some(NtStatus::ADAPTER_NOT_READY));

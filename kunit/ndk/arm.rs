@@ -21,10 +21,10 @@ use crate::{
 
 const TYPES: [u32; 3] = [notify::ANY, notify::ERRORS, notify::SOLICITED];
 
-/// Types that there are not.
+/// Undefined types.
 const UNDEFINED: [u32; 4] = [3, 4, 0x100, u32::MAX];
 
-/// A queue for 8 results by itself.
+/// A host with a queue for 8 results.
 fn alone() -> Result<(TestHost, Caller)> {
     let test_host = TestHost::new()?;
     let queue = Caller::new(&test_host.adapter, 8)?;
@@ -85,7 +85,7 @@ mod tests {
         let (_site, queue) = alone()?;
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| {
-            // Nobody is armed now.
+            // The queue is not armed now.
             let _ = cq.engine().push(&RECEIVE);
         })?;
         queue.cq.arm(notify::ANY);
@@ -94,7 +94,7 @@ mod tests {
         assert!(queue.push(RECEIVE));
         assert!(queue.has_called(1));
         kunit_assert_eq!(queue.take(8), 3);
-        // An arm of the call's own is not taken off by its return.
+        // The return of a call does not remove an arm that was made inside the call.
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| cq.arm(notify::SOLICITED))?;
         queue.cq.arm(notify::ANY);
@@ -108,7 +108,7 @@ mod tests {
         Ok(())
     }
 
-    /// Arms for anything, does `request`, and sees that there is one call for its completion.
+    /// Arms for any completion, and makes `request`; returns true if its completion calls once.
     fn calls_once(queue: &Queue, request: impl FnOnce() -> Result) -> Result<bool> {
         let before = queue.calls.get();
         queue.status.store(NtStatus::PENDING.raw(), Relaxed);
@@ -149,7 +149,7 @@ mod tests {
         assert!(calls_once(requests, || a
             .invalidate_mr(6, mr, 0)
             .map_err(log_status))?);
-        // The one after the next is nobody's business.
+        // The arm is used up: the next completion does not call.
         let calls = requests.calls.get();
         assert!(pair.a.send(7, &[], 0).is_ok());
         assert!(requests.has_called(calls));
@@ -280,7 +280,7 @@ mod tests {
             let queue = Caller::new(&test_host.adapter, 8)?;
             assert!(queue.push_all(RECEIVE, 8));
             queue.cq.arm(notify::ANY);
-            // That was for what is present, and it is reported.
+            // The arm reports the present entries.
             assert!(queue.has_notified(1, NtStatus::SUCCESS));
             queue.cq.arm(kind);
             assert!(queue.has_called(1));
@@ -311,7 +311,7 @@ mod tests {
                 assert!(queue.push(SOLICITED));
                 assert!(queue.has_called(solicited));
                 queue.cq.engine().break_down();
-                // One call, whichever it was for.
+                // One call in all.
                 assert!(queue.has_called(1));
             }
         }
@@ -330,7 +330,7 @@ mod tests {
         assert!(queue.has_called(1));
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(2));
-        // The arm is gone with that.
+        // The call has used the arm up.
         assert!(queue.push(RECEIVE));
         assert!(queue.has_called(2));
         Ok(())
@@ -421,7 +421,7 @@ mod tests {
         queue.cq.arm(notify::ANY);
         assert!(queue.push(RECEIVE));
         assert!(queue.has_called(1));
-        // Of two new ones the other is still there.
+        // One of the two new entries is still there.
         assert!(queue.push_all(RECEIVE, 2));
         kunit_assert_eq!(queue.take(2), 2);
         queue.cq.arm(notify::ANY);
@@ -456,7 +456,7 @@ mod tests {
     fn ndk_arm_12_no_call_comes_from_inside_an_arm() -> Result {
         let (_site, queue) = alone()?;
         assert!(queue.push(RECEIVE));
-        // In softirq nothing else of this processor runs.
+        // With softirqs off, no softirq runs on this processor.
         let section = BhDisabled::enter();
         queue.cq.arm(notify::ANY);
         let calls = queue.log.calls.get();
@@ -480,7 +480,7 @@ mod tests {
         assert!(!queue.push(RECEIVE));
         queue.cq.arm(notify::ANY);
         assert!(queue.has_notified(1, NtStatus::BUFFER_OVERFLOW));
-        // The first failure is the one that counts.
+        // The status stays that of the first failure.
         queue.cq.engine().break_down();
         queue.cq.arm(notify::ERRORS);
         assert!(queue.has_notified(2, NtStatus::BUFFER_OVERFLOW));
@@ -537,7 +537,7 @@ mod tests {
             queue.cq.arm(kind);
             assert!(queue.push(SOLICITED));
             assert!(queue.has_called(0));
-            // Nor is it satisfied by what is there.
+            // Nor do present entries satisfy the arm.
             queue.cq.arm(kind);
             assert!(queue.has_called(0));
         }

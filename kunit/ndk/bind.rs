@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Binds: ranges, rights, tokens and whose they are (BIND-01 to BIND-08).
+//! Binds: ranges, rights, tokens and owners (BIND-01 to BIND-08).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_bind)]
 mod tests {
@@ -44,7 +44,7 @@ mod tests {
     const RIGHTS: u32 = REMOTE_READ | REMOTE_WRITE;
     const INVALID: Result<(), NtStatus> = Err(NtStatus::INVALID_PARAMETER);
 
-    /// The part of the region that the windows here open.
+    /// The range of the region that the windows open.
     const AT: u64 = PAGE as u64 - 100;
     const LEN: u64 = 200;
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn ndk_bind_01_nothing_outside_of_the_range_is_open() -> Result {
-        // Before it, behind it, over its end; counted from zero.
+        // Before the range, behind it, across its end; from zero in place of the base.
         for (at, len) in cases([
             (BASE + AT - 1, 1),
             (BASE + AT + LEN, 1),
@@ -141,7 +141,7 @@ mod tests {
             if flags & DEFER != 0 {
                 assert!(pair.b.requests.is_silent());
             }
-            // Ends the chain; the bind came first, or this would fail.
+            // Ends the chain, and succeeds only after the bind.
             kunit_assert_eq!(pair.b.qp.invalidate_mw(2, &mw, 0), Ok(()));
             if flags & SILENT == 0 {
                 assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
@@ -234,7 +234,7 @@ mod tests {
         kunit_assert_eq!(other.write(buffer.addr() + 8, token, 8)?, REMOTE_RESOURCES);
         assert!(buffer.has(0x33, 0, 8));
         assert!(buffer.is_blank(8, PAGE - 8));
-        // The window is not the worse for it, and its own queue pair neither.
+        // The refusal leaves the window and its queue pair intact.
         kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         drop(near);
         Ok(())
@@ -258,7 +258,7 @@ mod tests {
         kunit_assert_eq!(done.operation, operation::BIND);
         kunit_assert_eq!(done.status, NtStatus::INVALID_DEVICE_REQUEST);
         assert!(is_over(&pair));
-        // It is bound as it was.
+        // The first bind is still in force.
         kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
         Ok(())
     }
@@ -288,7 +288,7 @@ mod tests {
         assert!(peer.own.is_blank(32, 32));
         kunit_assert_eq!(peer.write(at, both.0, 96)?, NtStatus::SUCCESS);
         kunit_assert_eq!(peer.read(at, both.0, 96)?, NtStatus::SUCCESS);
-        // Each has its own rights and no more, whatever the others have.
+        // Each window grants its own rights only, also where another window overlaps it.
         kunit_assert_eq!(peer.write(at + 40, read.0, 8)?, REMOTE_RESOURCES);
         Ok(())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`BlockingCallback`]: a callback that does not return before the test says so.
+//! [`BlockingCallback`]: a callback that returns when the test releases it.
 
 use kernel::{
     prelude::*,
@@ -45,16 +45,16 @@ use crate::{
     sys::event::Event, //
 };
 
-/// The longest stay of a callback that may have come on the processor of its test, in milliseconds:
-/// at the first try, at later ones twice as long each time, and at most. A machine on which so long
-/// is not enough has its watchdog complain of that.
+/// The longest stay, at the first try, of a callback that may come on the processor of its test, in
+/// milliseconds; doubled at each later try, up to `LONGEST_STAY_MS`. If that does not suffice, the
+/// watchdog of the machine complains.
 const STAY_MS: u32 = 500;
 const LONGEST_STAY_MS: u32 = 16_000;
 
-/// How often a test is tried whose callback kept the processor from it.
+/// The number of tries of a test that its callback kept from the processor.
 const TRIES: u32 = 12;
 
-/// A callback that stays where it is.
+/// A callback that blocks.
 #[pin_data]
 pub(super) struct BlockingCallback {
     #[pin]
@@ -67,7 +67,7 @@ pub(super) struct BlockingCallback {
 }
 
 impl BlockingCallback {
-    /// One in a thread, which only a hang keeps from being let go. May sleep.
+    /// A callback in a thread, which stays too long only if the machine hangs. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Self::staying(wait_ms())
     }
@@ -83,7 +83,7 @@ impl BlockingCallback {
         Arc::pin_init(callback, GFP_KERNEL)
     }
 
-    /// For the callback: stays until it is let go. Does not sleep.
+    /// Blocks the callback until [`Self::release`], or for the longest stay. Does not sleep.
     pub(super) fn stay(&self) {
         let end = Deadline::in_ms(self.most_ms.into());
         self.entered.signal();
@@ -94,12 +94,12 @@ impl BlockingCallback {
         self.returned.store(true, Release);
     }
 
-    /// Waits until the callback stays; false when it does not come.
+    /// Waits until the callback has begun; false after a timeout.
     pub(super) fn is_entered(&self) -> bool {
         self.entered.wait_timeout(wait_ms())
     }
 
-    /// Lets the callback go.
+    /// Releases the callback.
     pub(super) fn release(&self) {
         self.go.store(true, Release);
     }
@@ -110,8 +110,8 @@ impl BlockingCallback {
     }
 }
 
-/// Returns true if `test` holds. It is tried again where the callback came on the processor of the
-/// test, or of a thread that the test waits for, and the test could not let it go in time.
+/// Returns true if `test` holds. Repeats `test` if the callback came on the processor of the test,
+/// or of a thread that the test waits for, and the test could not release the callback in time.
 pub(super) fn holds(test: impl Fn(Arc<BlockingCallback>) -> Result<bool>) -> Result<bool> {
     for n in 0..TRIES {
         let stay_ms = (STAY_MS << n).min(LONGEST_STAY_MS);
@@ -124,7 +124,8 @@ pub(super) fn holds(test: impl Fn(Arc<BlockingCallback>) -> Result<bool>) -> Res
     Ok(false)
 }
 
-/// Lets the work in threads that is queued now begin: whatever need not wait has had its chance.
+/// Lets the work that is now queued for threads begin: work that need not wait has had its chance
+/// then. False after a timeout.
 pub(super) fn others_run(test_host: &TestHost) -> Result<bool> {
     for _ in 0..3 {
         let slot = Slot::new()?;
@@ -138,8 +139,8 @@ pub(super) fn others_run(test_host: &TestHost) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns true if the close of `object` pends while the callback stays, and ends after it
-/// returned.
+/// Returns true if the close of `object` pends while the callback blocks, and ends after the
+/// callback has returned.
 pub(super) fn close_waits<T: ObjectType>(
     test_host: &TestHost,
     object: &mut Own<T>,
@@ -163,7 +164,7 @@ pub(super) fn close_waits<T: ObjectType>(
     Ok(fine)
 }
 
-/// A completion queue whose user is a closure.
+/// A completion queue with a closure as its user.
 pub(super) fn cq_with(
     adapter: &Ref<Adapter>,
     (depth, cpu): (u32, Option<u32>),

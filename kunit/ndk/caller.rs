@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Caller`]: a completion queue whose calls do what a test wants.
+//! [`Caller`]: a completion queue whose notifications run a hook of the test.
 
 use kernel::{
     new_spinlock_irq,
@@ -44,16 +44,16 @@ use crate::{
     sys::softirq, //
 };
 
-/// Work that a test does inside a call, which reported this status.
+/// A hook that runs inside a notification, with its status.
 pub(super) type Hook = KBox<dyn Fn(NtStatus) + Send + Sync>;
 
-/// The calls of one queue.
+/// The notifications of one queue.
 #[pin_data]
 pub(super) struct CallLog {
     pub(super) calls: Tally,
-    /// Calls that began while another one was running.
+    /// Notifications that began while another one ran.
     pub(super) overlaps: Tally,
-    /// Calls from where somebody might sleep.
+    /// Notifications outside of softirq context.
     pub(super) misplaced: Tally,
     status: Atomic<i32>,
     running: Atomic<u32>,
@@ -62,7 +62,7 @@ pub(super) struct CallLog {
 }
 
 impl CallLog {
-    /// A log without calls. May sleep.
+    /// A log without notifications. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -77,25 +77,25 @@ impl CallLog {
         )
     }
 
-    /// Does `hook` inside each call from now on. May sleep.
+    /// Runs `hook` inside each later notification. May sleep.
     pub(super) fn set_hook(&self, hook: impl Fn(NtStatus) + Send + Sync + 'static) -> Result {
         let hook: Hook = KBox::new(hook, GFP_KERNEL)?;
         *self.hook.lock() = Some(Arc::new(hook, GFP_KERNEL)?);
         Ok(())
     }
 
-    /// Does nothing inside calls any more; a hook may hold what it is called for.
+    /// Removes the hook, which may hold a reference to the queue that it serves.
     pub(super) fn clear_hook(&self) {
         let old = self.hook.lock().take();
         drop(old);
     }
 
-    /// What the last call reported.
+    /// The status of the last notification.
     pub(super) fn status(&self) -> i32 {
         self.status.load(Relaxed)
     }
 
-    /// Returns true if all calls were as they have to be.
+    /// Returns true if all notifications came in softirq context and none overlapped.
     pub(super) fn is_proper(&self) -> bool {
         same(self.overlaps.get(), 0) && same(self.misplaced.get(), 0)
     }
@@ -132,7 +132,7 @@ impl CallLog {
     }
 }
 
-/// A completion queue and its calls.
+/// A completion queue and its notifications.
 pub(super) struct Caller {
     pub(super) cq: Own<Cq>,
     pub(super) log: Arc<CallLog>,
@@ -151,29 +151,29 @@ impl Caller {
         })
     }
 
-    /// Completes something; whether the queue took it.
+    /// Completes `entry`; returns true if the queue took it.
     pub(super) fn push(&self, entry: Wc) -> bool {
         self.cq.engine().push(&entry).is_ok()
     }
 
-    /// Completes the same `count` times; whether the queue took all.
+    /// Completes `entry` `count` times; returns true if the queue took all.
     pub(super) fn push_all(&self, entry: Wc, count: u32) -> bool {
         (0..count).all(|_| self.push(entry))
     }
 
-    /// Takes up to `most` results out; how many there were.
+    /// Takes up to `most` results; returns their number.
     pub(super) fn take(&self, most: u32) -> u32 {
         self.cq.results(most, |_| ())
     }
 
-    /// Returns true if the queue has called that often, each time as it has to, and is not about to
-    /// call again.
+    /// Returns true if the queue has notified `times` times, each time properly, after the pending
+    /// work has run.
     pub(super) fn has_called(&self, times: u32) -> bool {
         flush_work(self.adapter.device());
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 
-    /// The same, and the last call reported this.
+    /// The same, and the last notification had `status`.
     pub(super) fn has_notified(&self, times: u32, status: NtStatus) -> bool {
         self.has_called(times) && same(self.log.status(), status.raw())
     }

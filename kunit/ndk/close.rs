@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Closing: what it returns, starts and ends (CLOS-01, CLOS-04, CLOS-05, CLOS-09, CLOS-10).
+//! Close: answer, effect and end (CLOS-01, CLOS-04, CLOS-05, CLOS-09, CLOS-10).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_close)]
 mod tests {
@@ -69,7 +69,7 @@ mod tests {
         created.map(Own::new).map_err(log_status)
     }
 
-    /// Returns true if a close that says it is over calls nobody, and one that pends calls once.
+    /// Closes an object; true if the callback came once after `Pending`, never after `Done`.
     fn closes<T: ObjectType>(test_host: &TestHost, mut object: Own<T>) -> Result<bool> {
         let (progress, slot) = object.close()?;
         let expected = match progress {
@@ -180,7 +180,7 @@ mod tests {
         assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
         let posted = pair.a.qp.send(4, [].into_iter(), 0);
         kunit_assert_eq!(posted, Err(NtStatus::CONNECTION_INVALID));
-        // The peer hears of it, and keeps what it has posted.
+        // The peer is notified, and keeps its posted receive.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
         kunit_assert_eq!(pair.a.disconnects.get(), 0);
         assert!(pair.b.receives.is_silent());
@@ -200,11 +200,11 @@ mod tests {
         let to = (Source::Address(here(0)), open_listener.at);
         let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
-        // Nobody answers.
+        // The peer does not answer.
         let _theirs = open_listener.incoming()?;
         kunit_assert_eq!(slot.calls.get(), 0);
         assert!(ours.close_and_wait()?);
-        // The request has ended before the object did, and badly.
+        // Connect has failed before the end of the close.
         kunit_assert_eq!(slot.calls.get(), 1);
         assert!(slot.wait().is_some_and(|s| s.raw() < 0));
         Ok(())
@@ -217,7 +217,7 @@ mod tests {
         test_side.receive(1, &[])?;
         test_side.receive(2, &[])?;
         assert!(test_side.qp.close_and_wait()?);
-        // There before the close was over.
+        // The results come before the end of the close.
         for context in cases([1, 2]) {
             let got = test_side.receives.poll();
             kunit_assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
             assert!(matches!(progress, Progress::Pending));
             slots.push(slot, GFP_KERNEL)?;
         }
-        // A dropped reference: whoever still has an object of them goes on.
+        // A closed antecedent still serves its open successors.
         pair.b.receive(1, &[to.sge(0, 100)?])?;
         pair.a.send(2, &[from.sge(0, 100)?], 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -339,7 +339,7 @@ mod tests {
             }
             listener.close(told_end.map_err(log_status)?);
             assert!(closed.wait().is_some());
-            // Turned away, by whomever.
+            // Refused by the user of the listener, or by the close.
             kunit_assert_eq!(
                 answer.wait().map(|s| s.raw() as u32),
                 Some(CONNECTION_REFUSED)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Callbacks and the end of a close: which comes first (CLOS-02, CLOS-03, CLOS-06 to CLOS-08).
+//! The order of callbacks and the end of a close (CLOS-02, CLOS-03, CLOS-06 to CLOS-08).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_close_order)]
 mod tests {
@@ -67,7 +67,7 @@ mod tests {
         }, //
     };
 
-    /// A request's callback that stays.
+    /// A blocking callback for a request.
     fn staying(callback: &Arc<BlockingCallback>) -> Result<DoneFn<NtStatus>> {
         let callback = callback.clone();
         done(GFP_KERNEL, move |_| callback.stay()).map_err(log_status)
@@ -80,7 +80,7 @@ mod tests {
         let buffer = PageBuffer::plain(1 << 20)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..20 {
-            // What came, in order: 1 for the request, 2 for the close.
+            // Numbers the callbacks in their order: 0 for the request, 1 for the close.
             let order = Arc::new(Tally::new(), GFP_KERNEL)?;
             let (request, close) = (Slot::new()?, Slot::new()?);
             let (first, last) = (order.clone(), order.clone());
@@ -93,7 +93,7 @@ mod tests {
             let progress = mr.close(closed.map_err(log_status)?);
             drop(mr);
             assert!(matches!(answer, Ok(Progress::Pending)));
-            // It may be that quick; then the request has been notified.
+            // The close may be over at once; the request has completed then.
             if matches!(progress, Progress::Pending) {
                 kunit_assert_eq!(close.wait(), Some(1));
             }
@@ -116,7 +116,7 @@ mod tests {
         let object = (*cq).clone();
         object.arm(notify::ANY);
         assert!(cq.close_and_wait()?);
-        // What would call an open queue does not call one whose close is over.
+        // These two notify an open queue, but not a closed one.
         object.engine().break_down();
         object.arm(notify::ANY);
         test_host.flush_work();
@@ -166,7 +166,7 @@ mod tests {
         let inside = callback.clone();
         let user = KBox::new(
             move |connector: Ref<Connector>| {
-                // Only the callback is left to wait for.
+                // The close of the listener then waits for this callback only.
                 if let Ok(nobody) = done(GFP_ATOMIC, |()| ()) {
                     connector.close(nobody);
                 }
@@ -196,7 +196,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if the close of a connector waits for its disconnect event, which stays.
+    /// Returns true if the close of a connector waits for its disconnect event, which blocks.
     fn a_disconnect_event_is_waited_for(callback: &Arc<BlockingCallback>) -> Result<bool> {
         let mut pair = Pair::unconnected(&crate::ndk::tests::host::HostAttr::PLAIN, SIZES, SIZES)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
@@ -220,7 +220,7 @@ mod tests {
         accepted.came(NtStatus::SUCCESS)?;
         let (object, gone) = (ours.give_up()?, Slot::new()?);
         let end = gone.callback()?;
-        // In another thread: the event begins where the close was called.
+        // In another thread: the event comes on the processor of the close.
         let threads = &pair.test_host.device.host.threads;
         threads.spawn(GFP_KERNEL, move || {
             object.close(end);
@@ -281,14 +281,14 @@ mod tests {
         })?;
         let threads = ProcessQueue::new(c"ndk_test_closer")?;
         assert!(other_task.begin(&threads));
-        // It has begun, and waits for the queue.
+        // The close has begun, and waits for the queue.
         assert!(wait_until(|| test_host.adapter.is_closed()));
         assert!(others_run(&test_host)?);
         kunit_assert_eq!(returned.calls.get(), 0);
         let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(log_status)?;
         let progress = queue.cq.give_up()?.close(staying);
         let entered = callback.is_entered();
-        // Now it waits for the callback.
+        // The close now waits for the callback.
         let waits = others_run(&test_host)? && returned.calls.get() == 0;
         callback.release();
         assert!(other_task.is_done());
@@ -314,26 +314,26 @@ mod tests {
         assert!(matches!(answer, Ok(Progress::Pending)));
         kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         assert!(test_host.adapter.is_closed());
-        // It goes with its last object: the end of the host waits for that.
+        // The adapter ends with its last object; the drop of the host waits for that end.
         assert!(queue.cq.close_and_wait()?);
         Ok(())
     }
 
-    /// A queue pair on one queue.
+    /// A queue pair on one completion queue, in a new domain.
     fn qp_on(test_host: &TestHost, cq: &Ref<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
         let domain = pd(&test_host.adapter)?;
         let pair = made(|done| domain.create_qp((cq, cq), None, 0, SIZES, done))?;
         Ok((domain, pair))
     }
 
-    /// Arms `cq` in another thread: a callback that is due begins where the queue was armed, and
-    /// one that stays would keep the test from going on.
+    /// Arms `cq` in another thread: a due callback comes on the processor that arms, and a blocking
+    /// one would stop the test there.
     fn arm_elsewhere(test_host: &TestHost, cq: Ref<Cq>) -> Result {
         let threads = &test_host.device.host.threads;
         threads.spawn(GFP_KERNEL, move || cq.arm(notify::ANY))
     }
 
-    /// Returns true if the close of a queue waits for its callback, which stays.
+    /// Returns true if the close of a queue waits for its callback, which blocks.
     fn a_queue_s_callback_is_waited_for(callback: &Arc<BlockingCallback>) -> Result<bool> {
         let test_host = TestHost::new()?;
         let inside = callback.clone();
@@ -341,7 +341,7 @@ mod tests {
         let (_domain, mut pair) = qp_on(&test_host, &cq)?;
         pair.receive(1, [].into_iter()).map_err(log_status)?;
         let drained = pair.close_and_wait()?;
-        // The cancelled receive is there.
+        // The queue has the cancelled receive.
         arm_elsewhere(&test_host, (*cq).clone())?;
         Ok(close_waits(&test_host, &mut cq, callback)? && drained)
     }
@@ -354,7 +354,8 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if the close of a queue inside its own callback waits for that, which stays.
+    /// Returns true if the close of a queue inside its own callback waits for that callback, which
+    /// blocks.
     fn a_callback_that_closes_is_waited_for(callback: &Arc<BlockingCallback>) -> Result<bool> {
         let test_host = TestHost::new()?;
         let itself: Arc<Slot<(Ref<Cq>, DoneFn<()>)>> = Slot::new()?;

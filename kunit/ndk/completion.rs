@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls that end later, waited for; objects that close themselves.
+//! Waits for calls that pend, and objects that close themselves.
 
 use core::ops::Deref;
 
@@ -40,12 +40,12 @@ use crate::{
     sys::event::Event, //
 };
 
-/// A place that is never pinned, whatever it holds.
+/// A place for a value; `Unpin` for each `T`.
 struct Value<T>(Option<T>);
 
 impl<T> Unpin for Value<T> {}
 
-/// What a callback brought, and how often it came.
+/// The value of a callback, and the number of its calls.
 #[pin_data]
 pub(super) struct Slot<T> {
     #[pin]
@@ -56,7 +56,7 @@ pub(super) struct Slot<T> {
 }
 
 impl<T: Send + 'static> Slot<T> {
-    /// Nothing came yet. May sleep.
+    /// A slot without a value. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -68,14 +68,14 @@ impl<T: Send + 'static> Slot<T> {
         )
     }
 
-    /// A callback that brings its value here.
+    /// A callback that puts its value into this slot.
     pub(super) fn callback(self: &Arc<Self>) -> Result<DoneFn<T>> {
         let slot = self.clone();
         let boxed = done(GFP_KERNEL, move |value: T| slot.put(value));
         boxed.map_err(|_| ENOMEM)
     }
 
-    /// Notes a value.
+    /// Stores a value, and counts the call.
     pub(super) fn put(&self, value: T) {
         self.calls.hit();
         let mut place = self.value.lock();
@@ -83,15 +83,15 @@ impl<T: Send + 'static> Slot<T> {
         self.event.signal();
     }
 
-    /// Takes what is there now.
+    /// Takes the value, if there is one.
     pub(super) fn take(&self) -> Option<T> {
         self.value.lock().0.take()
     }
 
-    /// Waits for the next value; `None` when it does not come in time.
+    /// Waits for the next value; `None` after a timeout.
     pub(super) fn wait(&self) -> Option<T> {
         let mut value = None;
-        // The event stays signalled behind the first value.
+        // The event stays signalled after the first value.
         if self.event.wait_timeout(wait_ms()) {
             wait_until(|| {
                 value = self.value.lock().0.take();
@@ -103,7 +103,7 @@ impl<T: Send + 'static> Slot<T> {
 }
 
 impl Slot<NtStatus> {
-    /// Waits for the status; an error if none comes, or another one.
+    /// Waits for the status; an error if none comes, or a status other than `want`.
     pub(super) fn came(&self, want: NtStatus) -> Result {
         match self.wait() {
             Some(status) if status == want => Ok(()),
@@ -113,8 +113,8 @@ impl Slot<NtStatus> {
     }
 }
 
-/// Makes a call that reports its end by a status, and waits for that; an inline refusal is one,
-/// too.
+/// Makes a call that reports a status, waits for its completion if it pends, and returns the
+/// status, also that of an inline refusal.
 pub(super) fn request(call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<NtStatus> {
     let slot = Slot::new()?;
     Ok(match call(slot.callback()?) {
@@ -124,7 +124,7 @@ pub(super) fn request(call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<N
     })
 }
 
-/// Makes a call that creates an object, and waits for that.
+/// Makes a call that creates an object, and waits for the object.
 pub(super) fn create<T: ObjectType>(
     call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Result<Own<T>, NtStatus>> {
@@ -137,21 +137,21 @@ pub(super) fn create<T: ObjectType>(
     Ok(created.map(Own::new))
 }
 
-/// The same where the object has to come; the status is in the log when it does not.
+/// Creates an object as [`create`] does; logs a failure and makes it an error.
 pub(super) fn made<T: ObjectType>(
     call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Own<T>> {
     create(call)?.map_err(log_status)
 }
 
-/// Logs a status that came where none was expected.
+/// Logs an unexpected status.
 pub(super) fn log_status(status: NtStatus) -> Error {
     kunit_note!("failed with status {:x}", status.raw());
     EIO
 }
 
-/// An object that is closed when this is dropped, if it was not before. Nobody waits for that but
-/// the adapter, which is to be dropped last.
+/// An object that its drop closes, unless it was closed before. The drop does not wait for the end
+/// of the close: the adapter does, which has to be dropped last.
 pub(super) struct Own<T: ObjectType>(Option<Ref<T>>, Ref<T>);
 
 impl<T: ObjectType> Own<T> {
@@ -159,24 +159,24 @@ impl<T: ObjectType> Own<T> {
         Self(Some(object.clone()), object)
     }
 
-    /// The object, which is for the caller to close; `EINVAL` when that was done before.
+    /// Gives the object to the caller, which has to close it; `EINVAL` if it was given before.
     pub(super) fn give_up(&mut self) -> Result<Ref<T>> {
         self.0.take().ok_or(EINVAL)
     }
 
-    /// The same object for another side, which does not close it.
+    /// Another handle of the same object, which does not close the object.
     pub(super) fn lent(&self) -> Self {
         Self(None, self.1.clone())
     }
 
-    /// Closes the object; what it says, and the slot where the completion comes.
+    /// Closes the object; returns the progress, and the slot of the completion.
     pub(super) fn close(&mut self) -> Result<(Progress, Arc<Slot<()>>)> {
         let slot = Slot::new()?;
         let object = self.give_up()?;
         Ok((object.close(slot.callback()?), slot))
     }
 
-    /// Closes the object and waits until that is over; false when it takes too long.
+    /// Closes the object and waits for the end; false after a timeout.
     pub(super) fn close_and_wait(&mut self) -> Result<bool> {
         Ok(match self.close()? {
             (Progress::Done, _) => true,
@@ -201,7 +201,7 @@ impl<T: ObjectType> Drop for Own<T> {
     }
 }
 
-/// Closes an object whose end nobody waits for.
+/// Closes an object without waiting for the end.
 pub(super) fn close_quietly<T: ObjectType>(object: &Arc<Object<T>>) {
     if let Ok(nobody) = done(GFP_KERNEL, |()| ()) {
         object.close(nobody);

@@ -72,7 +72,7 @@ mod tests {
         Ok(((got.limits.inbound, got.limits.outbound), copy))
     }
 
-    /// Returns true if it says that to whoever asks for the data of a connection.
+    /// Returns true if the connection data of `connector` are these limits and this private data.
     fn says(connector: &Connector, limits: (u32, u32), words: &[u8]) -> bool {
         match data(connector) {
             Ok((got, said)) => same(got, limits) && said.get(..) == Some(words),
@@ -88,7 +88,7 @@ mod tests {
             assert!(says(&half.theirs, (8, 8), b"hello"));
             half.accept()?;
             kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
-            // Consent is not a connection.
+            // An accepted request is not a connection yet.
             assert!(half.is_pending(&half.accepted));
             assert!(half.is_nothing());
             assert!(says(&half.ours, (8, 8), b"welcome"));
@@ -135,7 +135,7 @@ mod tests {
         ]) {
             kunit_assert_eq!(try_connect(&ours, &a.qp, from(here(0)), to)?, status);
         }
-        // Nobody answers in time; and somebody says no.
+        // First no answer in time, then a reject.
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let late = test_listener.next()?;
         clock.pass(3_000);
@@ -146,7 +146,7 @@ mod tests {
         kunit_assert_eq!(asked.wait(), Some(REFUSED));
         kunit_assert_eq!(complete(&ours, &a)?, NtStatus::CONNECTION_INVALID);
         drop((late, theirs));
-        // The same connector and queue pair.
+        // The same connector and queue pair connect at last.
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let theirs = test_listener.next()?;
         let accepted = accept(&theirs, &b)?;
@@ -175,7 +175,7 @@ mod tests {
                 kunit_assert_eq!(asked.wait(), Some(REFUSED));
                 break;
             }
-            // Refused, where the listener had no room for the request.
+            // Refused, if the listener had no memory for the request.
             let status = asked.wait();
             assert!(status == Some(NtStatus::INSUFFICIENT_RESOURCES) || status == Some(REFUSED));
         }
@@ -199,7 +199,7 @@ mod tests {
                 IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             };
             for (source, to, status) in cases([
-                // A listener's, a shared endpoint's, a connection's to somewhere else.
+                // Used by a listener, by a shared endpoint, by a connection to another address.
                 (other.at, half.test_listener.at, NtStatus::SHARING_VIOLATION),
                 (shared.address(), other.at, NtStatus::SHARING_VIOLATION),
                 (used, other.at, NtStatus::SHARING_VIOLATION),
@@ -238,7 +238,7 @@ mod tests {
         let port = half.theirs.peer_address().map_or(0, |at| at.port());
         assert!(port >= 49152);
         let mut held = all_ports(&half.test_host, HERE)?;
-        // All but the listener's and the one that is connecting.
+        // All ports but that of the listener and that of the connector.
         kunit_assert_eq!(held.len(), 16384 - 2);
         let (ours, c) = (
             connector(&half.test_host)?,
@@ -257,7 +257,7 @@ mod tests {
     /// Inbound and outbound limit, on the active and on the passive side.
     type Effective = ((u32, u32), (u32, u32));
 
-    /// Connects with what each side asks for; what is effective on the active and passive side.
+    /// Connects with the limits that each side asks for; returns the pair and the effective limits.
     fn limits(most: u32, active: ReadLimits, passive: ReadLimits) -> Result<(Pair, Effective)> {
         let attr = HostAttr {
             limits: Limits {
@@ -285,7 +285,7 @@ mod tests {
         for (active, passive, on_active, on_passive) in cases([
             (reads(3, 2), reads(1, 4), (3, 1), (1, 3)),
             (reads(1, 4), reads(3, 2), (1, 3), (3, 1)),
-            // Silently capped to what the adapter can do.
+            // Silently capped to the limit of the adapter.
             (reads(9, 77), reads(u32::MAX, 6), (4, 4), (4, 4)),
             (reads(0, 9), reads(2, 9), (0, 2), (2, 0)),
         ]) {
@@ -350,7 +350,7 @@ mod tests {
         let answer = Slot::new()?;
         let refused = theirs.accept(&b.qp, READS, bytes(&more)?, None, answer.callback()?);
         kunit_assert_eq!(refused.err(), too_long);
-        // What was refused has decided nothing.
+        // The refused calls have not decided the request.
         test_host.flush_work();
         kunit_assert_eq!(slot.calls.get(), 0);
         kunit_assert_eq!(answer.calls.get(), 0);
@@ -379,7 +379,7 @@ mod tests {
         kunit_assert_eq!(got, active);
         assert!(half.is_pending(&asked));
         assert!(message_passes(&half.a, &half.b)?);
-        // The request is still there for another queue pair.
+        // The request still waits for another queue pair.
         let d = test_side(&half.test_host, 0xD)?;
         let accepted = accept(&theirs, &d)?;
         kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
@@ -396,7 +396,7 @@ mod tests {
         let mut half = Half::asked(PLAIN, HERE)?;
         let idle = connector(&half.test_host)?;
         kunit_assert_eq!(complete(&idle, &half.a)?, invalid);
-        // Nobody has answered yet; and this is not the active side.
+        // The peer has not answered yet; and `theirs` is not of the active side.
         kunit_assert_eq!(half.complete()?, invalid);
         kunit_assert_eq!(complete(&half.theirs, &half.b)?, invalid);
         assert!(half.is_pending(&half.connected));
@@ -426,7 +426,7 @@ mod tests {
         kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT));
         kunit_assert_eq!(half.complete()?, NtStatus::IO_TIMEOUT);
         assert!(half.is_nothing());
-        // That was the end of the attempt.
+        // The attempt is over.
         kunit_assert_eq!(half.complete()?, NtStatus::CONNECTION_INVALID);
         kunit_assert_eq!(half.ours.reject(&[]), Err(NtStatus::CONNECTION_INVALID));
         Ok(())
@@ -476,7 +476,7 @@ mod tests {
         let invalid = Err(NtStatus::CONNECTION_INVALID);
         let half = Half::asked(PLAIN, HERE)?;
         kunit_assert_eq!(connector(&half.test_host)?.reject(&[]), invalid);
-        // Nobody has consented to anything yet.
+        // The peer has not accepted yet.
         kunit_assert_eq!(half.ours.reject(&[]), invalid);
         kunit_assert_eq!(half.theirs.reject(b"no"), Ok(()));
         kunit_assert_eq!(half.theirs.reject(&[]), invalid);
@@ -492,7 +492,7 @@ mod tests {
         kunit_assert_eq!(half.complete()?, NtStatus::CONNECTION_INVALID);
         let aborted = Some(NtStatus::CONNECTION_ABORTED);
         kunit_assert_eq!(half.accepted.wait(), aborted);
-        // What is connected is not rejected.
+        // An established connection cannot be rejected.
         let half = Half::up(PLAIN, HERE)?;
         kunit_assert_eq!(half.ours.reject(&[]), invalid);
         kunit_assert_eq!(half.theirs.reject(&[]), invalid);
@@ -529,7 +529,7 @@ mod tests {
         assert!(asking.is_ok());
         kunit_assert_eq!(data(&ours).err(), invalid);
         let theirs = test_listener.next()?;
-        // Reads that the peer begins are served here, and the other way round.
+        // The inbound limit of one side is the outbound limit of the other.
         assert!(says(&theirs, (5, 3), b"ours"));
         let answer = Slot::new()?;
         let words = bytes(b"theirs")?;
@@ -558,7 +558,7 @@ mod tests {
             .connect(&half.a.qp, way, READS, KVec::new(), again.callback()?);
         assert!(asking.is_ok());
         kunit_assert_eq!(data(&half.ours).err(), invalid);
-        // Without a word there is nothing to see.
+        // A reject without private data leaves none to read.
         kunit_assert_eq!(half.test_listener.next()?.reject(&[]), Ok(()));
         kunit_assert_eq!(again.wait(), Some(REFUSED));
         kunit_assert_eq!(data(&half.ours).err(), invalid);
@@ -574,7 +574,7 @@ mod tests {
             kunit_assert_eq!(ours.map(|at| at.ip()), Ok(ip));
             assert!(ours.is_ok_and(|at| at.port() != 0));
             kunit_assert_eq!(half.theirs.local_address(), Ok(half.test_listener.at));
-            // Nobody has answered yet.
+            // The peer has not answered yet.
             kunit_assert_eq!(half.ours.local_address(), invalid);
             kunit_assert_eq!(half.ours.peer_address(), invalid);
             half.accept()?;
@@ -608,7 +608,7 @@ mod tests {
         let mut half = Half::asked(&patience(50, 60_000), HERE)?;
         clock.pass(50);
         kunit_assert_eq!(half.connected.wait(), Some(NtStatus::IO_TIMEOUT));
-        // This side has heard nothing, and may take its time.
+        // The passive side is not told of the timeout, and may still decide.
         assert!(says(&half.theirs, (8, 8), b"hello"));
         assert!(half.is_pending(&half.accepted));
         half.accept()?;
@@ -627,7 +627,7 @@ mod tests {
     fn ndk_conn_18_a_peer_that_waits_is_connected_however_slow_this_side_is() -> Result {
         let clock = StoppedClock::new();
         let mut half = Half::asked(&patience(60_000, 60_000), HERE)?;
-        // Not even while the listener goes: it waits for the connector.
+        // Nor does a closed listener end the attempt: its close waits for the connector.
         let (_, closed) = half.test_listener.listener.close()?;
         clock.pass(59_999);
         sleep(20);

@@ -59,7 +59,7 @@ impl Steps {
         })
     }
 
-    /// `b` accepts, and `a` has heard of it: Connect is over, Accept is not.
+    /// `b` accepts, and `a` has the answer: Connect is over, Accept is not.
     pub(super) fn accept(&self, pair: &Pair) -> Result {
         let user = pair.b.disconnect_user()?;
         let done = self.accepted.callback()?;

@@ -76,8 +76,7 @@ pub(super) const fn any(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// A host whose connect requests wait so many milliseconds for an answer, and for the
-/// confirmation.
+/// A host with these timeouts, in milliseconds: for an answer, and for the confirmation.
 pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> HostAttr {
     HostAttr {
         timeouts: Timeouts {
@@ -96,7 +95,7 @@ pub(super) fn bytes(of: &[u8]) -> Result<KVec<u8>> {
     Ok(copy)
 }
 
-/// What came to a listener and was not taken yet, in order.
+/// The connectors of a listener that the test has not taken yet, in order.
 #[pin_data]
 pub(super) struct Arrivals {
     #[pin]
@@ -128,7 +127,7 @@ pub(super) struct TestListener {
 }
 
 impl TestListener {
-    /// At any port of that address. May sleep.
+    /// Listens at any port of an address. May sleep.
     pub(super) fn new(test_host: &TestHost, ip: IpAddr) -> Result<Self> {
         let arrivals = Arc::pin_init(
             pin_init!(Arrivals {
@@ -156,7 +155,7 @@ impl TestListener {
         Ok(test_listener)
     }
 
-    /// The connector of the next request; waits for it.
+    /// Waits for the next connect request and returns its connector.
     pub(super) fn next(&self) -> Result<Own<Connector>> {
         let mut found = None;
         wait_until(|| {
@@ -173,14 +172,14 @@ impl Drop for TestListener {
     }
 }
 
-/// A listener that does not listen yet, and turns everybody away.
+/// A listener that does not listen yet, and closes each incoming connector.
 pub(super) fn listener(test_host: &TestHost) -> Result<Own<Listener>> {
     let user = KBox::new(|c: Ref<Connector>| drop(Own::new(c)), GFP_KERNEL)?;
     let listener = test_host.adapter.create_listener(user);
     listener.map(Own::new).map_err(log_status)
 }
 
-/// What listening at an address gives; the listener is gone afterwards.
+/// Listens at an address, closes the listener, and returns the status of Listen.
 pub(super) fn try_listen(test_host: &TestHost, at: SocketAddr) -> Result<NtStatus> {
     let mut listener = listener(test_host)?;
     let status = request(|done| listener.listen(at, done))?;
@@ -188,7 +187,7 @@ pub(super) fn try_listen(test_host: &TestHost, at: SocketAddr) -> Result<NtStatu
     Ok(status)
 }
 
-/// A connector that nobody has used.
+/// An unused connector.
 pub(super) fn connector(test_host: &TestHost) -> Result<Own<Connector>> {
     test_host
         .adapter
@@ -197,7 +196,7 @@ pub(super) fn connector(test_host: &TestHost) -> Result<Own<Connector>> {
         .map_err(log_status)
 }
 
-/// Begins to connect, with "hello"; the completion comes to the slot.
+/// Begins to connect, with "hello"; the completion goes to the slot.
 pub(super) fn begin(
     connector: &Ref<Connector>,
     qp: &Ref<Qp>,
@@ -210,7 +209,7 @@ pub(super) fn begin(
     Ok(slot)
 }
 
-/// Connects, and waits for what comes of it.
+/// Connects, waits for the end, and returns the status.
 pub(super) fn try_connect(
     connector: &Ref<Connector>,
     qp: &Ref<Qp>,
@@ -221,7 +220,7 @@ pub(super) fn try_connect(
     request(|done| connector.connect(qp, (from, to), READS, hello, done))
 }
 
-/// Accepts a request, with "welcome"; the completion comes to the slot.
+/// Accepts a request, with "welcome"; the completion goes to the slot.
 pub(super) fn accept(connector: &Ref<Connector>, with: &TestSide) -> Result<Arc<Slot<NtStatus>>> {
     let slot = Slot::new()?;
     let user = with.disconnect_user()?;
@@ -230,13 +229,13 @@ pub(super) fn accept(connector: &Ref<Connector>, with: &TestSide) -> Result<Arc<
     Ok(slot)
 }
 
-/// Has the last word on a connection.
+/// Completes a connection on the active side.
 pub(super) fn complete(connector: &Ref<Connector>, with: &TestSide) -> Result<NtStatus> {
     let user = with.disconnect_user()?;
     request(|done| connector.complete_connect(user, done))
 }
 
-/// Connects two sides from a source, all steps.
+/// Connects two sides from a source, in all steps.
 pub(super) fn link(
     test_host: &TestHost,
     test_listener: &TestListener,
@@ -272,16 +271,16 @@ pub(super) fn message_passes(from: &TestSide, to: &TestSide) -> Result<bool> {
     )
 }
 
-/// A side as any test can use it.
+/// A side with the sizes of ordinary tests.
 pub(super) fn test_side(test_host: &TestHost, context: usize) -> Result<TestSide> {
     TestSide::new(&test_host.adapter, context, SIZES)
 }
 
-/// Every port that can be given out, except those that are in use.
+/// Reserves every free port of the dynamic range of an address.
 pub(super) fn all_ports(test_host: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
     let (device, cm) = (&test_host.device, &test_host.context.cm);
     let mut held = KVVec::new();
-    // What is being closed gives its port back from a thread.
+    // A closed object gives its port back from a thread.
     test_host.flush_work();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
@@ -292,7 +291,7 @@ pub(super) fn all_ports(test_host: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Re
     Ok(held)
 }
 
-/// Two sides between the request of one and the last word. `a` is the active one, with `ours`.
+/// Two sides at a step of their connection. `a` is the active side, with the connector `ours`.
 pub(super) struct Half {
     pub(super) ours: Own<Connector>,
     pub(super) theirs: Own<Connector>,
@@ -307,7 +306,7 @@ pub(super) struct Half {
 }
 
 impl Half {
-    /// The passive side has been asked.
+    /// The passive side has the request.
     pub(super) fn asked(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
         let test_host = TestHost::with(attr)?;
         let test_listener = TestListener::new(&test_host, ip)?;
@@ -327,7 +326,7 @@ impl Half {
         })
     }
 
-    /// It has accepted, and Connect has succeeded.
+    /// The passive side has accepted, and Connect has succeeded.
     pub(super) fn answered(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
         let mut half = Self::asked(attr, ip)?;
         half.accept()?;
@@ -354,13 +353,13 @@ impl Half {
         complete(&self.ours, &self.a)
     }
 
-    /// Returns true if a call has not come to its end, and is not about to.
+    /// Returns true if a call still pends after the pending work has run.
     pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
         self.test_host.flush_work();
         slot.calls.get() == 0
     }
 
-    /// Closes the active connector and waits for that.
+    /// Closes the active connector and waits for the end.
     pub(super) fn leave(&mut self) -> Result<bool> {
         self.ours.close_and_wait()
     }
@@ -374,7 +373,7 @@ impl Half {
     }
 }
 
-/// Disconnects, and waits for what comes of it.
+/// Disconnects, waits for the end, and returns the status.
 pub(super) fn disconnect(connector: &Ref<Connector>) -> Result<NtStatus> {
     request(|done| connector.disconnect(done))
 }

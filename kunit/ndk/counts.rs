@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limits of a device, of objects at a time, by whichever face they are made.
+//! The limits of a device on its objects; the objects of all faces count.
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_counts)]
 mod tests {
@@ -33,11 +33,11 @@ mod tests {
         }, //
     };
 
-    /// The result of a making.
+    /// The result of a creation.
     type Made<T> = Result<Result<Own<T>, NtStatus>>;
 
-    /// Checks a kind of objects of which there may be one more: that one is made and no other; and
-    /// after its close another is.
+    /// Checks a limit that leaves room for one object: one creation succeeds, and further ones are
+    /// refused; after the object is closed, one succeeds again.
     fn has_a_limit<T: ObjectType>(pair: &Pair, quota: Quota, make: impl Fn() -> Made<T>) -> Result {
         let _crowd = Crowd::leaving(&pair.test_host.device, quota, 1);
         for _ in 0..2 {

@@ -78,7 +78,7 @@ mod tests {
 
     const MOST: u32 = Limits::FULL.cq;
 
-    /// Two connected sides; what `b` receives is reported by a queue of that depth.
+    /// Two connected sides; the receives of `b` complete on `queue`.
     struct CqPair {
         queue: Queue,
         // Dropped last.
@@ -94,7 +94,7 @@ mod tests {
             Ok(Self { queue, pair })
         }
 
-        /// Sends messages with these contexts; each is reported when this returns.
+        /// Sends messages with these contexts, and waits for the results of each.
         fn messages(&self, contexts: core::ops::Range<u64>) -> Result {
             for context in contexts {
                 let before = self.pair.test_host.counted(Counter::Receives);
@@ -115,7 +115,7 @@ mod tests {
             self.pair.a.send(context, &[], 0)
         }
 
-        /// Returns true if these are the results that are there, and no others.
+        /// Takes all results; returns true if they are those of `contexts` and no others.
         fn holds(&self, contexts: core::ops::Range<u64>) -> bool {
             let mut next = contexts.start;
             while let Some(got) = self.queue.poll() {
@@ -132,7 +132,7 @@ mod tests {
             request(|done| self.queue.cq.resize(depth, done))
         }
 
-        /// Returns true if the next message is one too many.
+        /// Sends a message; returns true if the queue overruns.
         fn overruns(&self) -> Result<bool> {
             let before = self.pair.test_host.counted(Counter::CqOverflows);
             self.post(99)?;
@@ -189,7 +189,7 @@ mod tests {
         Ok(())
     }
 
-    /// A queue pair on one queue.
+    /// A queue pair on one completion queue, in a new domain.
     fn alone(test_host: &TestHost, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
         let domain = crate::ndk::tests::host::pd(&test_host.adapter)?;
         let cqs = (&**cq, &**cq);
@@ -199,13 +199,13 @@ mod tests {
         Ok((domain, pair))
     }
 
-    /// Returns true if a queue pair takes nothing any more.
+    /// Waits until a queue pair refuses requests; false after a timeout.
     fn is_dead(test_side: &TestSide) -> bool {
         let send = || test_side.qp.send(50, [].into_iter(), 0);
         wait_until(|| send() == Err(NtStatus::CONNECTION_INVALID))
     }
 
-    /// One pair that receives into the queue, and one that sends by it; then the queue breaks.
+    /// One pair that receives on a queue of this depth, and a second pair that sends on that queue.
     fn two_users(depth: u32) -> Result<(CqPair, TestSide, TestSide)> {
         let cq_pair = CqPair::new(depth)?;
         let adapter = &cq_pair.pair.test_host.adapter;
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn ndk_cq_03_an_overrun_breaks_the_queue_and_all_its_queue_pairs() -> Result {
         let (cq_pair, sender, peer) = two_users(2)?;
-        // Something to be cancelled on either side, which cannot be reported.
+        // Two receives for the messages, and one of the other user to be cancelled.
         cq_pair.pair.b.receive(1, &[])?;
         cq_pair.pair.b.receive(2, &[])?;
         sender.receive(7, &[])?;
@@ -234,7 +234,7 @@ mod tests {
         cq_pair.pair.a.send(2, &[], 0)?;
         assert!(cq_pair.pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(cq_pair.pair.a.requests.brings(2, NtStatus::SUCCESS));
-        // Not yet: both are there.
+        // No failure yet: both results fit.
         assert!(cq_pair.queue.has_called(0));
         cq_pair.pair.b.receive(4, &[])?;
         assert!(cq_pair.overruns()?);
@@ -245,11 +245,11 @@ mod tests {
         );
         assert!(is_dead(&cq_pair.pair.b));
         assert!(is_dead(&sender));
-        // The other queue of that queue pair reports it.
+        // The other completion queue of the sender reports the cancelled receive.
         assert!(sender.receives.brings(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         cq_pair.pair.test_host.flush_work();
-        // What was there, and nothing after it.
+        // The results from before the failure, and no later ones.
         assert!(cq_pair.holds(1..3));
         assert!(cq_pair.queue.is_silent());
         assert!(cq_pair.queue.has_called(1));
@@ -290,7 +290,7 @@ mod tests {
         for at in cases(0..MANY) {
             qps.push(qp(&pd, &queue, &requests, at, SIZES)?, GFP_KERNEL)?;
         }
-        // By hand first: some in each call, each of them once, in one round.
+        // By hand: at most `FAILED_AT_ONCE` in each call, each queue pair once in a round.
         let count = Atomic::new(0usize);
         for most in cases([FAILED_AT_ONCE, 2 * FAILED_AT_ONCE]) {
             let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
@@ -300,7 +300,7 @@ mod tests {
         let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
         kunit_assert_eq!(called, Called::Over);
         kunit_assert_eq!(count.load(Relaxed), MANY);
-        // All are dead when the consumer is called.
+        // All queue pairs have failed when the consumer is called.
         queue.cq.arm(notify::ERRORS);
         queue.cq.engine().break_down();
         assert!(wait_until(|| queue.calls.get() == 1));
@@ -314,7 +314,7 @@ mod tests {
             let cq_pair = CqPair::new(2)?;
             cq_pair.messages(1..3)?;
             assert!(cq_pair.overruns()?);
-            // Nobody asked.
+            // The queue is not armed.
             assert!(cq_pair.queue.has_called(0));
             cq_pair.queue.cq.arm(kind);
             assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
@@ -333,7 +333,7 @@ mod tests {
     fn ndk_cq_05_overrun_is_judged_by_the_depth_asked_for() -> Result {
         for depth in cases([1, 3, 5, 7]) {
             let cq_pair = CqPair::new(depth)?;
-            // Exactly as many fit, and again when they are taken.
+            // Exactly `depth` results fit, and as many again once those are taken.
             for _ in 0..2 {
                 cq_pair.messages(0..u64::from(depth))?;
                 kunit_assert_eq!(cq_pair.pair.test_host.counted(Counter::CqOverflows), 0);
@@ -354,7 +354,7 @@ mod tests {
         for depth in cases([0, MOST + 1, u32::MAX]) {
             kunit_assert_eq!(cq_pair.resize(depth)?, NtStatus::INVALID_PARAMETER);
         }
-        // None of those changed anything.
+        // The refused depths have no effect.
         cq_pair.messages(0..9)?;
         assert!(cq_pair.holds(0..9));
         kunit_assert_eq!(cq_pair.resize(MOST)?, NtStatus::SUCCESS);
@@ -372,7 +372,7 @@ mod tests {
         for depth in cases([1, 3]) {
             kunit_assert_eq!(cq_pair.resize(depth)?, NtStatus::BUFFER_OVERFLOW);
         }
-        // There is as much room as before, and everything is there.
+        // The room is as before, and all results are there.
         cq_pair.messages(4..8)?;
         assert!(cq_pair.holds(0..8));
         cq_pair.messages(0..4)?;
@@ -403,7 +403,7 @@ mod tests {
         let other_task = OtherContext::new(move || {
             let mut fine = true;
             let mut depth = 16;
-            // At least some, however quick the others are.
+            // At least 20 turns, however quick the traffic is.
             let mut turns = 0;
             while turns < 20 || end.get() == 0 {
                 depth = 16 + (depth * 7 + 3) % 41;
@@ -446,19 +446,19 @@ mod tests {
         cq_pair.messages(0..1)?;
         assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
         assert!(cq_pair.holds(0..1));
-        // An arm for solicited receives is still that.
+        // The arm is still for solicited receives.
         cq_pair.queue.cq.arm(notify::SOLICITED);
         kunit_assert_eq!(cq_pair.resize(17)?, NtStatus::SUCCESS);
         cq_pair.messages(1..2)?;
         assert!(cq_pair.queue.has_called(1));
         assert!(cq_pair.holds(1..2));
-        // No time, three completions.
+        // No interval, three completions.
         kunit_assert_eq!(cq_pair.queue.cq.moderate(u32::MAX, 3), Ok(()));
         kunit_assert_eq!(cq_pair.resize(40)?, NtStatus::SUCCESS);
         cq_pair.queue.cq.arm(notify::ANY);
         cq_pair.messages(2..4)?;
         assert!(cq_pair.queue.has_called(1));
-        // Nor does a resize make the call that is held.
+        // Nor does a resize make the held call.
         kunit_assert_eq!(cq_pair.resize(20)?, NtStatus::SUCCESS);
         assert!(cq_pair.queue.has_called(1));
         cq_pair.messages(4..5)?;

@@ -34,12 +34,12 @@ mod tests {
         rdma::values::status::Status, //
     };
 
-    /// Posts an empty send; what the call says.
+    /// Posts an empty send; returns the answer.
     fn send(test_side: &TestSide, context: u64, flags: u32) -> Result<(), NtStatus> {
         test_side.qp.send(context, [].into_iter(), flags)
     }
 
-    /// Deferred sends 1 to 3, which nothing has started.
+    /// Posts the deferred sends 1 to 3.
     fn hold_three(pair: &Pair) -> Result {
         for context in 1..4 {
             pair.a.send(context, &[], DEFER)?;
@@ -47,7 +47,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if 1 to 3 come back cancelled, and nothing else.
+    /// Returns true if sends 1 to 3 are cancelled, and no other result comes.
     fn are_cancelled(pair: &Pair) -> bool {
         (1..4).all(|n| pair.a.requests.brings(n, NtStatus::CANCELLED))
             && pair.a.requests.is_silent()
@@ -108,7 +108,7 @@ mod tests {
         kunit_assert_eq!(send(a, 2, DEFER | SILENT_SUCCESS), Ok(()));
         kunit_assert_eq!(send(a, 3, DEFER), Ok(()));
         kunit_assert_eq!(send(a, 4, DEFER | SILENT_SUCCESS), Ok(()));
-        // Refused: this one never completes.
+        // A refused request never completes.
         kunit_assert_eq!(send(a, 5, DEFER | 0x8000), Err(NtStatus::INVALID_PARAMETER));
         for status in cases([Status::Success, Status::Success, Status::RemoteAccess]) {
             let seq = manual.start().ok_or(EINVAL)?;
@@ -183,7 +183,7 @@ mod tests {
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
         pair.test_host.flush_work();
-        // The peer is gone; what was posted waits for this side (CONN-16).
+        // The peer is gone; posted requests wait for this side (CONN-16).
         kunit_assert_eq!(send(&pair.a, 4, 0), Err(NtStatus::CONNECTION_INVALID));
         assert!(pair.a.requests.is_silent());
         pair.a.qp.flush();
@@ -207,7 +207,7 @@ mod tests {
             request_set.post(&manual.pair.a, Kind::Invalidate, 5, 0)?,
             Ok(())
         );
-        // Another chain begins behind it.
+        // The next deferred request begins another chain.
         kunit_assert_eq!(
             request_set.post(&manual.pair.a, Kind::Send, 6, DEFER)?,
             Ok(())
@@ -256,7 +256,7 @@ mod tests {
         let pair = Pair::new()?;
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[])?;
-        // Not held: this one is carried out.
+        // A request that is not deferred is carried out.
         pair.a.send(0, &[], 0)?;
         hold_three(&pair)?;
         let over = Slot::new()?;
@@ -286,7 +286,7 @@ mod tests {
     fn ndk_defr_07_an_error_cancels_what_was_held() -> Result {
         let pair = Pair::new()?;
         let buffer = pair.a.buffer(4096, 0)?;
-        // Carried out as soon as there is a receive, which is too small for it.
+        // Carried out with the next receive, which is too small.
         pair.a.send(0, &[buffer.sge(0, 64)?], 0)?;
         hold_three(&pair)?;
         assert!(pair.a.requests.is_silent());

@@ -44,8 +44,7 @@ mod tests {
 
     const UNCONNECTED: NtStatus = NtStatus::CONNECTION_INVALID;
 
-    /// Returns true if the side has been notified that often that its peer has gone, and no more
-    /// often.
+    /// Waits for the disconnect events of a side; true if exactly `times` came.
     fn notified(half: &Half, test_side: &TestSide, times: u32) -> bool {
         let there = wait_until(|| test_side.disconnects.get() >= times);
         half.test_host.flush_work();
@@ -71,7 +70,7 @@ mod tests {
         assert!(half.b.receives.brings(5, NtStatus::SUCCESS));
         assert!(half.a.requests.brings(2, NtStatus::SUCCESS));
         kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
-        // What was deferred was never asked for; it and the receive are cancelled.
+        // The deferred request was never started; it and the receive are cancelled.
         assert!(half.a.requests.brings(3, NtStatus::CANCELLED));
         assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
         assert!(half.a.requests.is_silent());
@@ -153,7 +152,7 @@ mod tests {
         kunit_assert_eq!(up, NtStatus::SUCCESS);
         kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::SUCCESS));
         kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
-        // That the peer has gone shows all the same.
+        // Posts report the end of the connection all the same.
         assert!(wait_until(|| half
             .a
             .qp
@@ -168,7 +167,7 @@ mod tests {
     fn ndk_conn_16_the_peers_disconnect_leaves_what_was_posted() -> Result {
         let half = Half::up(PLAIN, HERE)?;
         half.b.receive(1, &[])?;
-        // Neither is taken: there is no receive for them.
+        // The peer has no receive for either send.
         half.b.send(2, &[], 0)?;
         half.b.send(3, &[], 0)?;
         kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
@@ -195,7 +194,7 @@ mod tests {
             connector(&half.test_host)?,
             test_side(&half.test_host, 0xC)?,
         );
-        // The peer's has not disconnected itself yet, but its connection is gone as well.
+        // The peer has not disconnected yet, but the connection of its queue pair is over as well.
         for qp in [&half.a.qp, &half.b.qp] {
             let got = try_connect(&created, qp, source(), half.test_listener.at)?;
             kunit_assert_eq!(got, UNCONNECTED);

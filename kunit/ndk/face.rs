@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The two faces beside each other: posts, states, callbacks, lives (FACE-01 to FACE-13).
+//! The two faces compared: posts, states, callbacks, lifetimes (FACE-01 to FACE-13).
 //!
-//! The side of the verbs is the engine as the verbs face drives it ([`QpPair`]). How its answers
-//! become numbers of C is tested beside the code, in `src/verbs`; the consumers in
-//! `kunit/consumer` see the whole.
+//! The verbs side is the engine as the verbs face drives it ([`QpPair`]). The tests of the C error
+//! numbers are beside the code, in `src/verbs`; the consumers in `kunit/consumer` see the whole.
 //!
 //! [`QpPair`]: crate::kunit::harness::QpPair
 
@@ -160,8 +159,8 @@ mod tests {
         pair.a.send(1, &[], 0)?;
         assert!(pair.b.receives.has_called(0));
         assert!(pair.a.requests.has_called(0));
-        // Callbacks run in softirq of this processor: none can, and so whatever is called now is
-        // called from inside of these functions.
+        // Callbacks run in softirq of this processor, which is off: a callback that comes now comes
+        // from inside these functions.
         let softirqs_off = BhDisabled::enter();
         assert!(softirqs_off.is_some());
         pair.a.requests.cq.arm(notify::ANY);
@@ -172,7 +171,7 @@ mod tests {
         kunit_assert_eq!(armed, (0, 0));
         assert!(pair.a.requests.has_called(1));
         assert!(pair.b.receives.has_called(1));
-        // A post that is carried out during the call, and completes.
+        // A post that is carried out inside the call, and completes there.
         pair.a.requests.cq.arm(notify::ANY);
         let softirqs_off = BhDisabled::enter();
         let posted = pair.a.send(2, &[], 0);
@@ -184,9 +183,9 @@ mod tests {
         Ok(())
     }
 
-    /// Where a callback ran.
+    /// The context of a callback.
     struct Where {
-        /// In a place where softirqs may run or are just off, not in hard interrupt.
+        /// Softirq, or a section with softirqs off; not hard interrupt.
         proper: AtomicFlag,
         task: Atomic<usize>,
     }
@@ -206,7 +205,7 @@ mod tests {
             self.task.store(Task::current_raw().addr(), Relaxed);
         }
 
-        /// A callback that notes where it is called, and what it is notified of.
+        /// A callback that notes its context, and puts its value into `slot`.
         fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<DoneFn<T>> {
             let (this, slot) = (self.clone(), slot.clone());
             let boxed = done(GFP_KERNEL, move |value: T| {
@@ -216,7 +215,7 @@ mod tests {
             boxed.map_err(log_status)
         }
 
-        /// Returns true if it was called once, from another thread than this one.
+        /// Returns true if the callback ran in another task, in a proper context.
         fn is_elsewhere(&self) -> bool {
             let task = self.task.load(Relaxed);
             task != 0 && task != Task::current_raw().addr() && self.proper.load(Relaxed)
@@ -232,7 +231,7 @@ mod tests {
         let answer = pair.a.connector()?.disconnect(callback);
         let calls = over.calls.get();
         drop(softirqs_off);
-        // It has nothing to wait for, and yet does not call back from inside.
+        // The disconnect has no request to wait for, and yet does not call back from inside.
         assert!(matches!(answer, Ok(Progress::Pending)));
         kunit_assert_eq!(calls, 0);
         over.came(NtStatus::SUCCESS)?;
@@ -286,7 +285,7 @@ mod tests {
         kunit_assert_eq!(pair.a.disconnects.get(), 1);
         assert!(pair.a.requests.is_silent());
         assert!(pair.a.receives.is_silent());
-        // Until this side acts.
+        // The requests stay until this side acts.
         pair.a.qp.flush();
         assert!(pair.a.requests.brings(2, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
@@ -306,7 +305,7 @@ mod tests {
         pair.test_host.flush_work();
         kunit_assert_eq!(cq_closed.calls.get(), 0);
         kunit_assert_eq!(pd_closed.calls.get(), 0);
-        // They are in use, and work.
+        // The queue and the domain are in use, and still serve.
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -322,8 +321,8 @@ mod tests {
         Ok(())
     }
 
-    /// Makes a call with softirqs off, where nobody may sleep: it pends, and another thread reports
-    /// what became of it.
+    /// Makes a call with softirqs off, where it may not sleep. Returns the value of the callback;
+    /// an error unless the call pends and another task calls back.
     fn pends<T>(call: impl FnOnce(DoneFn<T>) -> Answer) -> Result<T>
     where
         T: Send + 'static,
@@ -365,7 +364,7 @@ mod tests {
             pends(|done| fast.initialize(2, true, done))?,
             NtStatus::SUCCESS
         );
-        // What closes in use is reported later as well.
+        // The close of an object in use completes later as well.
         let (object, slot) = (qp.give_up()?, Slot::new()?);
         let callback = slot.callback()?;
         let softirqs_off = BhDisabled::enter();
@@ -436,7 +435,7 @@ mod tests {
         kunit_assert_eq!(got.request_context, 99);
         kunit_assert_eq!(got.operation, 1);
         kunit_assert_eq!(got.output, 0);
-        // The engine keeps it for both faces.
+        // The engine keeps the type of a request for both faces.
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         manual.end.post(
             1,

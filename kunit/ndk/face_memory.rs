@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The two faces beside each other: tokens, invalidation (FACE-11, FACE-16).
+//! The two faces compared: tokens, invalidation (FACE-11, FACE-16).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_face_memory)]
 mod tests {
@@ -54,7 +54,7 @@ mod tests {
         kunit_assert_eq!(raw >> 8, mr.local_token().index());
         kunit_assert_eq!(raw & 0xff, mr.local_token().key().into());
         assert!(raw != raw.swap_bytes());
-        // The number in a post, beside an address that is one, too.
+        // A post takes the token as a number, like the address.
         let there = RemoteAddr {
             addr: to.addr() + 0x123,
             token: Token::from_raw(raw),
@@ -65,7 +65,7 @@ mod tests {
         kunit_assert_eq!(to.has(1, 0x123, 16), from.has(1, 0, 16));
         kunit_assert_eq!(to.bytes[0x122], 0);
         kunit_assert_eq!(to.bytes[0x133], 0);
-        // Swapped it is another token.
+        // The swapped number is another token.
         let swapped = RemoteAddr {
             token: Token::from_raw(raw.swap_bytes()),
             ..there
@@ -168,7 +168,7 @@ mod tests {
         let other = pd(&pair.test_host.adapter)?;
         let foreign = PageBuffer::fast(&other, 4096, true)?;
         kunit_assert_eq!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0), refused);
-        // A refusal costs nothing more.
+        // A refusal has no further effect.
         assert!(pair.a.requests.is_silent());
         pair.b.receive(2, &[])?;
         pair.a.send(3, &[], 0)?;

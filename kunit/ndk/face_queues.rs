@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The two faces beside each other: batches, reentrance, completion queues, shared queues
-//! (FACE-03, FACE-05, FACE-07, FACE-08, FACE-14).
+//! The two faces compared: batches, reentrance, completion queues, shared queues (FACE-03, FACE-05,
+//! FACE-07, FACE-08, FACE-14).
 
 use kernel::{
     prelude::*,
@@ -32,15 +32,15 @@ use crate::{
     rdma::values::work::SendFlag, //
 };
 
-/// Requests that are posted to one queue from two processors.
+/// The number of requests that two processors post to one queue.
 const REQUESTS: u32 = 2000;
 
-/// Requests of one queue that are out at once, at most; its completion queue takes them.
+/// The most outstanding requests of one queue; its completion queue has room for them.
 const OUT: u32 = 48;
 
-/// Two processors post to one queue pair, arm and poll its completion queue, all at once, as verbs
-/// consumers may. How many requests were accepted, how many completions came, and how many of
-/// those were not the first of their request or not a success.
+/// Posts to one queue pair, arms and polls its completion queue, all at once from two processors,
+/// as verbs consumers may. Returns the numbers of requests, of completions, and of errors: refused
+/// posts, completions that were late, failed, or not the first of their request.
 fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     let qp_pair = QpPair::new()?;
     let (from, to) = (qp_pair.a.filled(64, 1)?, qp_pair.b.buffer(64)?);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn ndk_face_03_a_verbs_list_is_one_batch_and_ndk_batches_by_deferring_only() -> Result {
-        // What the verbs face does with a list: every request, then one doorbell.
+        // The verbs face posts every request of a list, then rings one doorbell.
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         let before = manual.fake.doorbells.get();
         for context in cases(0..4) {
@@ -158,7 +158,7 @@ mod tests {
         kunit_assert_eq!(manual.fake.doorbells.get(), before);
         manual.end.qp.ring_doorbell();
         kunit_assert_eq!(manual.fake.doorbells.get(), before + 1);
-        // A call of this face is one request, and one pass unless it is deferred.
+        // A call of the NDK face is one request, and one pass unless it is deferred.
         let pair = Pair::new()?;
         for context in cases(0..8) {
             pair.b.receive(context, &[])?;
@@ -188,7 +188,7 @@ mod tests {
         Ok(())
     }
 
-    /// Overflows a completion queue for one entry with two cancelled requests.
+    /// Overflows a completion queue of one entry with two cancelled requests.
     fn overflow(end: &End) -> Result {
         end.post(1, SEND, &[])?;
         end.post(2, SEND, &[])?;
@@ -204,7 +204,7 @@ mod tests {
         overflow(&qp_pair.a)?;
         assert!(qp_pair.a.sends.has_called(0));
         kunit_assert_eq!(qp_pair.a.sends.log.failures.get(), 1);
-        // The same transition, seen by this face: nothing before the arm, then one call.
+        // The same transition on the NDK face: no call before the arm, then one.
         let test_host = TestHost::new()?;
         let (receives, requests) = (test_host.queue(1)?, test_host.queue(8)?);
         let pd = pd(&test_host.adapter)?;
@@ -252,7 +252,7 @@ mod tests {
         assert!(!qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.b.receives.has_called(1));
-        // The entry is there still: the arm returns that, and nobody is called.
+        // The entry is still there: the arm returns that, without a call.
         assert!(qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(qp_pair.b.receives.has_called(1));
         let pair = Pair::new()?;

@@ -2,8 +2,8 @@
 
 //! [`ManualPair`]: two connected sides whose transport is the test itself.
 //!
-//! Nothing is carried out until the test says so: it sees which requests the transport is given,
-//! and ends them in any order, with any status.
+//! The test carries out the requests: it sees each request that the transport is given, and ends
+//! requests in any order, with any status.
 
 use kernel::{
     prelude::*,
@@ -36,7 +36,7 @@ use crate::{
     }, //
 };
 
-/// A transport that does nothing.
+/// A transport that carries out no request.
 fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
     Ok(Fake::new()?)
 }
@@ -73,18 +73,18 @@ impl ManualPair {
         })
     }
 
-    /// Starts the next request that may begin; its number, or `None`.
+    /// Starts the next request that may begin; returns its number, or `None`.
     pub(super) fn start(&mut self) -> Option<u32> {
         let engine = self.pair.a.qp.engine();
         self.started.start(engine, engine.connection()?)
     }
 
-    /// Returns true if the next request that may begin is of that kind; starts it.
+    /// Starts the next request that may begin; returns true if it is of that kind.
     pub(super) fn starts(&mut self, kind: Kind) -> bool {
         self.start().is_some() && self.started.wqe.work.opcode() == kind.work()
     }
 
-    /// Starts all that may begin; how many they were.
+    /// Starts all requests that may begin; returns their number.
     pub(super) fn start_all(&mut self) -> usize {
         let mut count = 0;
         while self.start().is_some() {
@@ -98,7 +98,7 @@ impl ManualPair {
         self.started.finish(self.pair.a.qp.engine(), seq, status);
     }
 
-    /// Starts the next request and ends it well; false when there is none.
+    /// Starts the next request and ends it with success; false if there is none.
     pub(super) fn serve(&mut self) -> bool {
         let seq = self.start();
         if let Some(seq) = seq {

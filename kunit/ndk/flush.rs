@@ -40,7 +40,7 @@ mod tests {
         sys::softirq::BhDisabled, //
     };
 
-    /// More than is moved before others have their turn.
+    /// More bytes than one run of the transport moves.
     const LONG: usize = (1 << 20) + 4096;
 
     #[test]
@@ -53,7 +53,8 @@ mod tests {
         // CAST: about 2^20.
         let sges = [from.sge(0, LONG as u32)?];
         pair.a.receive(9, &[])?;
-        // The write goes on in softirq, which does not run here: to wait for it were to hang.
+        // The write goes on in a thread of this processor, which cannot run here: a flush that
+        // waited for the write would hang.
         let softirqs_off = BhDisabled::enter();
         let written = pair.a.qp.write(1, sges.into_iter(), to, 0);
         let () = pair.a.qp.flush();
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn ndk_flsh_02_silent_requests_are_reported_as_cancelled_too() -> Result {
         let pair = Pair::new()?;
-        // One that waits for a receive, one behind it, one that is held back.
+        // A send that waits for a receive, one behind that send, and one that is deferred.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS)?;
         pair.a.send(2, &NOTHING, SILENT_SUCCESS)?;
         pair.a.send(3, &NOTHING, SILENT_SUCCESS | DEFER)?;
@@ -103,7 +104,7 @@ mod tests {
         kunit_assert_eq!(got.bytes, 0);
         assert!(pair.a.requests.is_silent());
         assert!(pair.a.receives.is_silent());
-        // What was cancelled reached nobody.
+        // No cancelled send has reached the peer.
         pair.b.receive(5, &[])?;
         assert!(pair.b.receives.is_silent());
         Ok(())
@@ -117,7 +118,7 @@ mod tests {
         let source = pair.a.buffer(4096, 1)?;
         let to = memory.remote(0)?;
         let sge = source.sge(0, 16)?;
-        // Done before the flush, and not taken out.
+        // Completed before the flush, and not polled.
         assert!(pair.a.qp.write(0, [sge].into_iter(), to, 0).is_ok());
         pair.b.receive(0, &[])?;
         for context in cases(0..20) {
@@ -128,7 +129,7 @@ mod tests {
         assert!(pair.b.requests.brings(0, NtStatus::SUCCESS));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         pair.a.send(1, &NOTHING, 0)?;
-        // The rest waits for the second of the sends, which finds no receive.
+        // The other requests wait for send 2, the second one, which finds no receive.
         for context in cases(2..20) {
             let flags = if context % 2 == 0 { SILENT_SUCCESS } else { 0 };
             let posted = match context % 4 {
@@ -149,7 +150,7 @@ mod tests {
             assert!(pair.a.requests.brings(context, status));
             assert!(pair.a.receives.brings(context, status));
         }
-        // Drained: nothing comes behind, and nothing was carried out after all.
+        // Drained: no further result comes, and no cancelled request was carried out.
         assert!(pair.a.requests.is_silent());
         assert!(pair.a.receives.is_silent());
         assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
@@ -187,7 +188,7 @@ mod tests {
             }
             assert!(queue.is_silent());
         }
-        // The other one works on, with what it had posted.
+        // The other queue pair serves on, with the requests that it had posted.
         assert!(is_up(&second));
         for context in cases(1..4) {
             peer.receive(context, &[])?;

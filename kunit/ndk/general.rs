@@ -142,7 +142,7 @@ mod tests {
             threshold: 0,
         };
         let srq = made(|done| test_side.pd.create_srq(sizes, None, done))?;
-        // One that succeeds at once.
+        // A request that succeeds at once.
         let kept = srq.modify(0, 0, slot.callback()?);
         assert!(matches!(kept, Ok(Progress::Done)));
         test_host.flush_work();
@@ -172,7 +172,7 @@ mod tests {
         kunit_assert_eq!(create, Some(NtStatus::INSUFFICIENT_RESOURCES));
         kunit_assert_eq!(slot.calls.get(), 0);
         kunit_assert_eq!(made.calls.get(), 0);
-        // Nothing is left behind: the same works now, and the host closes.
+        // The failures leave no state: the same request succeeds now, and the host closes.
         let again = request(|done| queue.cq.resize(16, done))?;
         kunit_assert_eq!(again, NtStatus::SUCCESS);
         Ok(())
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn ndk_gen_08_a_creation_s_callback_may_use_and_close_the_object() -> Result {
         let test_host = TestHost::new()?;
-        // Often, so that callbacks come before, while and after the call returns.
+        // Many times, so that callbacks come before, during and after the return of the call.
         for _ in 0..100 {
             let (closed, used) = (Slot::new()?, Slot::new()?);
             let (end, resized) = (closed.callback()?, used.callback()?);
@@ -236,9 +236,9 @@ mod tests {
                 .create_cq(8, None, user, made.map_err(log_status)?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             assert!(closed.wait().is_some());
-            // The request of the callback ended before the object did.
+            // The request of the callback ended before the object.
             kunit_assert_eq!(used.calls.get(), 1);
-            // It counts after its close has returned, which may be after the object's end.
+            // The callback counts after its close has returned, possibly after the object's end.
             assert!(crate::kunit::harness::wait_until(|| pending.get() == 1));
         }
         Ok(())
@@ -257,7 +257,7 @@ mod tests {
             let object = mr.give_up()?;
             let itself = object.clone();
             let registered = done(GFP_KERNEL, move |status: NtStatus| {
-                // It is registered, and so has a token.
+                // A registered region has a token.
                 if status == NtStatus::SUCCESS && itself.local_token().raw() != 0 {
                     itself.close(end);
                 }
@@ -297,7 +297,7 @@ mod tests {
         Ok(())
     }
 
-    /// Values that nobody could follow.
+    /// Values that are no valid pointers.
     const CONTEXTS: [u64; 4] = [0, 1, u64::MAX, 0x8000_0000_0000_0000];
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
                 kunit_assert_eq!(sent.qp_context, context as usize);
                 kunit_assert_eq!(got.qp_context, !context as usize);
             }
-            // Those that are cancelled, too.
+            // The contexts of cancelled requests come back, too.
             pair.b.receive(context, &[])?;
             pair.b.qp.flush();
             assert!(pair.b.receives.brings(context, NtStatus::CANCELLED));
@@ -325,7 +325,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if the close of one object waits for that of the other, and no longer.
+    /// Returns true if the close of `antecedent` waits for that of `successor`, and no longer.
     fn waits<A: ObjectType, S: ObjectType>(
         test_host: &TestHost,
         antecedent: &mut Own<A>,
@@ -342,7 +342,7 @@ mod tests {
         Ok(waits && closed && ended)
     }
 
-    /// The same for an adapter and what is made of it.
+    /// The same as [`waits`] for an adapter and an object that is made of it.
     fn adapter_waits<S: ObjectType>(
         make: impl FnOnce(&TestHost) -> Result<Own<S>>,
     ) -> Result<bool> {
@@ -446,7 +446,7 @@ mod tests {
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(waits(&pair.test_host, mr, &mut mw)?);
-        // One that is not bound keeps nobody.
+        // A window that is not bound does not keep a region.
         let mut other = pair.a.buffer(4096, mr_flags::REMOTE_WRITE)?;
         let _unbound = made(|done| pair.a.pd.create_mw(done))?;
         assert!(other.mr.as_mut().ok_or(EINVAL)?.close_and_wait()?);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Flags of fast registrations: what they grant and how they are treated (FREG-06 to FREG-08).
+//! Flags of fast registrations: rights and treatment (FREG-06 to FREG-08).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_grant)]
 mod tests {
@@ -49,7 +49,7 @@ mod tests {
             assert!(pair.b.requests.brings(6, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
-        // A silent one only says when it fails.
+        // A silent registration completes only if it fails.
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 7, SILENT)?, Ok(()));
         assert!(pair.b.requests.is_silent());
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 8, SILENT)?, Ok(()));
@@ -83,7 +83,7 @@ mod tests {
         Ok(())
     }
 
-    /// How a receive ends whose memory is its owner's region, registered with these flags.
+    /// Receives into a region that its owner registered with `flags`; returns the status.
     fn receives(flags: u32) -> Result<NtStatus> {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// How a peer's write and read end in a region that is registered with these flags.
+    /// Returns the status of a peer's write and of its read, in a region registered with `flags`.
     fn remote(flags: u32) -> Result<(NtStatus, NtStatus)> {
         let access = |write: bool| -> Result<NtStatus> {
             let pair = Pair::new()?;
@@ -160,7 +160,7 @@ mod tests {
         }
         assert!(pair.b.requests.is_silent());
         kunit_assert_eq!(mr.remote_token(), before);
-        // What was refused has left nothing behind: local rights can still be had.
+        // The refused registrations leave no state: local rights can still be granted.
         for flags in cases([0, LOCAL_WRITE]) {
             registered(&pair.b, &buffer, flags)?;
             invalidated(&pair.b, mr)?;

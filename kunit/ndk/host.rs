@@ -80,14 +80,14 @@ pub(crate) const fn here(port: u16) -> SocketAddr {
 /// The name of the device.
 pub(crate) const NAME: &CStr = c"ndktest0";
 
-/// How a host is made.
+/// The attributes of a host.
 #[derive(Clone, Copy)]
 pub(crate) struct HostAttr {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
-    /// What carries connections.
+    /// The function that makes the transport of a connection.
     pub(crate) connect_fn: ConnectFn,
-    /// How long a message waits for a receive, in milliseconds.
+    /// The time that a message waits for a receive, in milliseconds.
     pub(crate) rnr_ms: u32,
 }
 
@@ -168,11 +168,11 @@ impl Drop for TestHost {
     }
 }
 
-/// A completion queue, and what it reported.
+/// A completion queue and its notifications.
 pub(super) struct Queue {
     pub(super) cq: Own<Cq>,
     pub(super) calls: Arc<Tally>,
-    /// The status of the last call.
+    /// The status of the last notification.
     pub(super) status: Arc<kernel::sync::atomic::Atomic<i32>>,
     adapter: Ref<Adapter>,
 }
@@ -202,14 +202,14 @@ impl Queue {
         })
     }
 
-    /// The result that is there now, if any.
+    /// Takes the next result, if the queue has one.
     pub(super) fn poll(&self) -> Option<ResultEx> {
         let mut found = None;
         self.cq.results(1, |result| found = Some(result));
         found
     }
 
-    /// The next result; waits for it. `ETIMEDOUT` when none comes.
+    /// Waits for the next result and takes it. `ETIMEDOUT` if none comes.
     pub(super) fn next(&self) -> Result<ResultEx> {
         let mut found = None;
         wait_until(|| {
@@ -219,7 +219,7 @@ impl Queue {
         found.ok_or(ETIMEDOUT)
     }
 
-    /// Returns true if the next result is that one; waits for it.
+    /// Waits for the next result; returns true if it has this context and status.
     pub(super) fn brings(&self, context: u64, status: NtStatus) -> bool {
         let got = self.next().map(|r| (r.request_context, r.status));
         let fine = got == Ok((context, status));
@@ -229,7 +229,7 @@ impl Queue {
         fine
     }
 
-    /// Returns true if nothing is there, and nothing is about to come.
+    /// Returns true if the queue is empty after the pending work has run.
     pub(super) fn is_silent(&self) -> bool {
         flush_work(self.adapter.device());
         let got = self.poll();
@@ -239,7 +239,7 @@ impl Queue {
         got.is_none()
     }
 
-    /// Returns true if the queue has called that often, and is not about to call again.
+    /// Returns true if the queue has notified `times` times after the pending work has run.
     pub(super) fn has_called(&self, times: u32) -> bool {
         flush_work(self.adapter.device());
         let got = self.calls.get();
@@ -250,7 +250,7 @@ impl Queue {
     }
 }
 
-/// Sizes that any ordinary test can use.
+/// The sizes of a queue pair in ordinary tests.
 pub(super) const SIZES: QpCaps = QpCaps {
     recv_wr: 32,
     send_wr: 32,
@@ -260,12 +260,12 @@ pub(super) const SIZES: QpCaps = QpCaps {
     ..QpCaps::NONE
 };
 
-/// A domain.
+/// A protection domain.
 pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<Own<Pd>> {
     adapter.create_pd().map(Own::new).map_err(log_status)
 }
 
-/// A queue pair with two queues.
+/// A queue pair with two completion queues.
 pub(super) fn qp(
     pd: &Ref<Pd>,
     receives: &Queue,

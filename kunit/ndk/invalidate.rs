@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn ndk_inv_02_the_region_must_be_one_of_fast_registration() -> Result {
         let pair = Pair::new()?;
-        // Made for it, and not even initialized.
+        // A region for fast registration that is not initialized.
         let bare = pair
             .b
             .pd
@@ -153,7 +153,7 @@ mod tests {
                 kunit_assert_eq!(status, NtStatus::INVALID_PARAMETER.raw());
             }
         }
-        // Nothing was posted, and nothing was taken away.
+        // The refusals have posted no request and ended no access.
         assert!(pair.b.requests.is_silent());
         assert!(is_up(&pair.b));
         assert!(can_write(&pair.a, normal.remote(0)?));
@@ -170,7 +170,7 @@ mod tests {
             if flags & SILENT_SUCCESS == 0 && flags & DEFER == 0 {
                 assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
             }
-            // It ends a chain; and the region is invalid, or this would fail.
+            // Ends a chain, and succeeds only if the region is invalid.
             open_after(&pair, &memory, flags)?;
             assert!(can_write(&pair.a, memory.remote(0)?));
             assert!(pair.b.qp.invalidate_mr(2, memory.mr()?, 0).is_ok());
@@ -229,7 +229,7 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         let (qp, mr) = ((*pair.b.qp).clone(), (*memory.mr()?).clone());
         let other_task = OtherContext::new(move || {
-            // The completion shows whether it was taken.
+            // The completion shows if the request was accepted.
             let _ = qp.invalidate_mr(0xABCD_EF01_2345, &mr, 0);
         })?;
         assert!(other_task.by_timer());
@@ -248,7 +248,7 @@ mod tests {
         let pair = Pair::new()?;
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
-        // Neither valid when it is posted, nor when the second is.
+        // The region is not yet valid when either invalidation is posted.
         for round in cases([10, 20]) {
             let posted = memory.fast_register(&pair.b.qp, round, rights | DEFER)?;
             assert!(posted.is_ok());
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn ndk_inv_06_what_is_invalid_already_ends_the_connection() -> Result {
-        // A region that never was registered, one that is no more, a window that is not bound.
+        // A region that never was registered, an invalidated region, an unbound window.
         for case in cases(0..3) {
             let pair = Pair::new()?;
             let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
@@ -310,12 +310,12 @@ mod tests {
         assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
         bind(&there, &region, &opening)?;
         assert!(can_write(&other, through(&opening, &region)));
-        // What was handed out before stays void.
+        // The old token stays invalid.
         kunit_assert_eq!(write_one(&pair.a, first)?, REMOTE_RESOURCES);
         Ok(())
     }
 
-    /// More than is moved before others have their turn.
+    /// More bytes than one run of the transport moves.
     const LONG: usize = (1 << 20) + 4096;
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         let (to, mr) = (memory.remote(0)?, memory.mr()?);
         // CAST: about 2^20.
         let sges = [from.sge(0, LONG as u32)?];
-        // The write begins here and goes on in softirq, which the invalidation is before.
+        // The write begins here and goes on in a thread of this processor, after the invalidation.
         let softirqs_off = BhDisabled::enter();
         let written = pair.a.qp.write(1, sges.into_iter(), to, 0);
         let ended = pair.b.qp.invalidate_mr(2, mr, 0);
@@ -337,7 +337,7 @@ mod tests {
         assert!(ended.is_ok());
         assert!(done.is_some_and(|r| r.status == NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
-        // It had begun, and did not end.
+        // The write had begun, and did not end.
         kunit_assert_eq!(memory.bytes[0], 0x77);
         kunit_assert_eq!(memory.bytes[LONG - 1], 0);
         Ok(())

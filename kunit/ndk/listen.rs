@@ -61,7 +61,7 @@ mod tests {
         made(|done| test_host.adapter.create_shared_endpoint(at, done))
     }
 
-    /// What making a shared endpoint gives.
+    /// Creates a shared endpoint; returns the status.
     fn try_endpoint(test_host: &TestHost, at: SocketAddr) -> Result<NtStatus> {
         let made = create(|done| test_host.adapter.create_shared_endpoint(at, done))?;
         Ok(made.map_or_else(|status| status, |_| NtStatus::SUCCESS))
@@ -71,7 +71,7 @@ mod tests {
         Source::shared(endpoint)
     }
 
-    /// Returns true if a close is pending, and stays so.
+    /// Returns true if a close still pends after the pending work has run.
     fn is_open(test_host: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
         test_host.flush_work();
         matches!(closed.0, Progress::Pending) && closed.1.calls.get() == 0
@@ -89,7 +89,7 @@ mod tests {
             ]) {
                 kunit_assert_eq!(try_listen(&test_host, at)?, status);
             }
-            // The same port of the other address is another one.
+            // The same port is free at the other address.
             for other in cases(BOTH.into_iter().filter(|other| *other != ip)) {
                 let at = SocketAddr::new(other, test_listener.at.port());
                 kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::SUCCESS);
@@ -159,7 +159,7 @@ mod tests {
             peers.push(peer, GFP_KERNEL)?;
             kunit_assert_eq!(asked.calls.get(), 0);
         }
-        // The second is closed undecided: its peer alone is turned away.
+        // The second connector is closed undecided: only its peer is refused.
         let (_, second, asked, _) = requests.get_mut(1).ok_or(EINVAL)?;
         assert!(second.close_and_wait()?);
         kunit_assert_eq!(asked.wait(), Some(REFUSED));
@@ -231,7 +231,7 @@ mod tests {
         let asked = begin(&ours, &a.qp, source(), test_listener.at)?;
         let theirs = test_listener.next()?;
         kunit_assert_eq!(test_listener.arrivals.events.get(), 2);
-        // What came before or between pauses is not touched by them.
+        // Pauses do not affect the requests that came before or between them.
         test_listener.listener.pause(true);
         let accepted = accept(&theirs, &half.b)?;
         kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
@@ -256,7 +256,7 @@ mod tests {
             try_listen(&half.test_host, at)?,
             NtStatus::SHARING_VIOLATION
         );
-        // It keeps the address, but does not listen.
+        // The closed listener keeps the address, but does not listen.
         let (late, d) = (
             connector(&half.test_host)?,
             test_side(&half.test_host, 0xD)?,
@@ -265,7 +265,7 @@ mod tests {
         kunit_assert_eq!(got, REFUSED);
         assert!(message_passes(&half.a, &half.b)?);
         assert!(undecided.close_and_wait()?);
-        // A connection that is over is not closed yet.
+        // A disconnected connector is not closed yet.
         kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
         assert!(is_open(&half.test_host, &closing));
         kunit_assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
     fn ndk_shep_01_no_memory_is_no_endpoint() -> Result {
         let (test_host, at) = (TestHost::new()?, here(50_000));
         for n in cases(1..) {
-            // Where the kernel fails no allocation there is nothing to see.
+            // Without faults the first attempt succeeds.
             let planned = fault::plan(n);
             let status = try_endpoint(&test_host, at)?;
             test_host.flush_work();
@@ -374,7 +374,7 @@ mod tests {
         test_host.flush_work();
         kunit_assert_eq!(test_listener.arrivals.events.get(), 1);
         assert!(message_passes(&a, &b)?);
-        // From another address it is no matter.
+        // Another source address may connect there.
         let asked = begin(&again, &c.qp, Source::Address(here(0)), test_listener.at)?;
         kunit_assert_eq!(test_listener.next()?.reject(&[]), Ok(()));
         kunit_assert_eq!(asked.wait(), Some(REFUSED));
@@ -400,13 +400,13 @@ mod tests {
             assert!(connector.has_route());
             let (watched, busy) = (connector.clone(), slot.clone());
             let report = move |()| busy.put(watched.has_route());
-            // The close is not over when it returns, but reported.
+            // This use keeps the close pending, so that its end is reported.
             let object_use = connector.new_use();
             let progress = connector.close(done(GFP_KERNEL, report).map_err(log_status)?);
             assert!(matches!(progress, Progress::Pending));
             drop(object_use);
             kunit_assert_eq!(slot.wait(), Some(false));
-            // The endpoint keeps its address; another one is free at once.
+            // The endpoint keeps its address; a connector's own address is free at once.
             let status = match at == from.address() {
                 true => NtStatus::SHARING_VIOLATION,
                 false => NtStatus::SUCCESS,
@@ -447,7 +447,7 @@ mod tests {
         assert!(second.close_and_wait()?);
         assert!(closing.1.wait().is_some());
         kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::SUCCESS);
-        // Nobody used it: it goes at once.
+        // An unused endpoint closes at once.
         let mut unused = endpoint(&test_host, at)?;
         assert!(matches!(unused.close()?.0, Progress::Done));
         kunit_assert_eq!(try_endpoint(&test_host, at)?, NtStatus::SUCCESS);

@@ -52,7 +52,7 @@ mod tests {
     const INVALID_PARAMETER: i32 = NtStatus::INVALID_PARAMETER.raw();
     const BUFFER_TOO_SMALL: i32 = 0xC000_0023u32 as i32;
 
-    /// A consumer in C, which goes before its host.
+    /// A host, and a consumer in C that goes before the host.
     fn opened() -> Result<(TestHost, Opened)> {
         let test_host = TestHost::new()?;
         let opened = Opened::new(&test_host.context, NAME).map_err(log_status)?;
@@ -63,7 +63,7 @@ mod tests {
     fn ndk_lam_01_pages_and_the_first_offset() -> Result {
         let (_site, adapter) = opened()?;
         let buffer = PageBuffer::plain(4 * PAGE)?;
-        // First byte, bytes, and the number of pages that these touch.
+        // First byte, length, and number of pages.
         for (at, len, pages) in cases([
             (0, 1, 1),
             (0, PAGE, 1),
@@ -130,7 +130,7 @@ mod tests {
         kunit_assert_eq!(build(&chain, 2 * PAGE)?.0, SUCCESS);
         chain.displace(2, PAGE.wrapping_neg());
         kunit_assert_eq!(build(&chain, 4 * PAGE)?.0, SUCCESS);
-        // No range, or more than there is.
+        // An empty range, and a range longer than the chain.
         kunit_assert_eq!(build(&chain, 0)?.0, INVALID_PARAMETER);
         kunit_assert_eq!(build(&chain, 4 * PAGE + 1)?.0, INVALID_PARAMETER);
         let mut lam = Lam::new(8)?;
@@ -162,7 +162,7 @@ mod tests {
             assert!(lam.is_unwritten());
             kunit_assert_eq!(offset, u32::MAX);
         }
-        // Without a buffer, whatever its size is said to be.
+        // Without a buffer the given size does not matter.
         let mut size = 1000;
         let (status, _) = adapter.build_lam(&chain, len, None, &mut size)?;
         kunit_assert_eq!(status, BUFFER_TOO_SMALL);
@@ -186,7 +186,7 @@ mod tests {
         let len = 4 * PAGE as u64;
         let failed = adapter.build_lam(&chain, len, Some(&mut lam), &mut small)?;
         kunit_assert_eq!(failed.0, BUFFER_TOO_SMALL);
-        // The last piece is what is wrong: what comes before it is not left mapped.
+        // The last piece is displaced: the pieces before it are not left mapped.
         chain.displace(1, 1);
         let mut size = lam.size();
         let failed = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
@@ -240,7 +240,7 @@ mod tests {
         Ok(())
     }
 
-    /// Elements with the privileged token over bytes that a mapping describes.
+    /// A list with the privileged token over the logical addresses of `bytes`.
     fn privileged(token: Token, bytes: &[u8]) -> Result<KVec<Sge>> {
         let chain = Described::new(bytes)?;
         let mut pages = [0u64; 8];
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn ndk_priv_01_logical_addresses_need_no_registration() -> Result {
         let pair = Pair::new()?;
-        // Pages that are side by side in the kernel's addresses only.
+        // Pages that are contiguous in the kernel's addresses only.
         let mut from = VVec::from_elem(0u8, 3 * PAGE, GFP_KERNEL)?;
         let to = VVec::from_elem(0u8, 3 * PAGE, GFP_KERNEL)?;
         for (at, byte) in from.iter_mut().enumerate() {

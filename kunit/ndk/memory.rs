@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`PageBuffer`]: bytes of a test, whole pages, with a region over them.
+//! [`PageBuffer`]: whole pages of a test, with a region over them.
 
 use kernel::prelude::*;
 
@@ -34,12 +34,12 @@ use crate::{
     }, //
 };
 
-/// Bytes of a page, as an index.
+/// The size of a page in bytes, as an index.
 pub(super) const PAGE: usize = PAGE_SIZE as usize;
 
-/// Whole pages, one behind the other.
+/// Whole pages at consecutive addresses.
 pub(super) struct PageBuffer {
-    /// The region; closed before the bytes go, if the test keeps the order of fields.
+    /// The region. The order of the fields closes the region before the bytes go.
     pub(super) mr: Option<Own<Mr>>,
     pub(super) bytes: KVec<u8>,
 }
@@ -54,7 +54,7 @@ impl PageBuffer {
         })
     }
 
-    /// The same bytes with that region, whatever it is good for.
+    /// The same bytes with the region `mr`, of any kind.
     pub(super) fn lend(self, mr: Own<Mr>) -> Self {
         Self {
             mr: Some(mr),
@@ -74,7 +74,7 @@ impl PageBuffer {
         }
     }
 
-    /// Bytes with a normal region whose addresses begin at `base`, which is no memory. May sleep.
+    /// Bytes with a normal region at addresses from `base` on, where no memory is. May sleep.
     pub(super) fn displaced(pd: &Ref<Pd>, len: usize, flags: u32, base: u64) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
         let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
@@ -145,7 +145,7 @@ impl PageBuffer {
         Sge::new(self.addr() + at as u64, len, token)
     }
 
-    /// The bytes from `at` on as a peer names them.
+    /// The remote address of the bytes from `at` on.
     pub(super) fn remote(&self, at: usize) -> Result<RemoteAddr> {
         Ok(RemoteAddr {
             // CAST: widening.
@@ -154,7 +154,7 @@ impl PageBuffer {
         })
     }
 
-    /// Posts a fast registration of all of the bytes, addressed as they are.
+    /// Posts a fast registration of all of the bytes, at their own addresses.
     pub(super) fn fast_register(
         &self,
         qp: &Ref<Qp>,
@@ -180,7 +180,8 @@ impl PageBuffer {
         }
     }
 
-    /// Fills `len` bytes from `at` on with a pattern of their own, which [`PageBuffer::has`] knows.
+    /// Fills `len` bytes from `at` on with a pattern that begins with `seed`; see
+    /// [`PageBuffer::has`].
     pub(super) fn paint(&mut self, seed: u8, at: usize, len: usize) {
         let bytes = self.bytes.get_mut(at..at + len).unwrap_or_default();
         for (i, byte) in bytes.iter_mut().enumerate() {
@@ -189,7 +190,7 @@ impl PageBuffer {
         }
     }
 
-    /// Returns true if `len` bytes from `at` on were never written.
+    /// Returns true if `len` bytes from `at` on are still zero.
     pub(super) fn is_blank(&self, at: usize, len: usize) -> bool {
         let bytes = self.bytes.get(at..at + len).unwrap_or_default();
         bytes.len() == len && bytes.iter().all(|b| *b == 0)

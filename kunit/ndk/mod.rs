@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The NDK face, requirement by requirement: the name of each test carries the id that it proves
-//! (`docs/requirements.tsv`), and `scripts/conformance` puts them together.
+//! Tests of the NDK face, by requirement: a test's name carries the id that it proves
+//! (`docs/requirements.tsv`), and `scripts/conformance` collects the ids.
 //!
-//! | what they stand on     | what it is                                                   |
+//! | fixture                | contents                                                     |
 //! |------------------------|--------------------------------------------------------------|
 //! | [`host`]               | a host with a device on the loopback, opened by this face    |
-//! | [`completion`]         | calls that end later, waited for                             |
+//! | [`completion`]         | waits for calls that pend                                    |
 //! | [`pair`]               | two connected sides, made by listener and connector          |
 //! | [`connect_steps`]      | the steps of a connection, one by one                        |
 //! | [`memory`]             | buffers, their descriptor chains and pages                   |
 //! | [`connect_sequence`]   | a connection, step by step                                   |
-//! | [`requests`]           | what it takes to post a request of each kind                 |
+//! | [`requests`]           | the memory and lists of a request of each kind               |
 //! | [`posts`]              | the posting functions, by their names                        |
 //! | [`fake_transport`]     | a connection whose transport is the test                     |
 //! | [`remote`]             | memory that is open to a peer, and the ends of connections   |
-//! | [`caller`]             | queues whose calls do something                              |
+//! | [`caller`]             | completion queues whose notifications run a hook             |
 //! | [`srq_users`]          | a shared receive queue, its users and their peers            |
-//! | [`remote_access`]      | what a peer gets by a token; queues that are held            |
+//! | [`remote_access`]      | a peer's access by a token; initiator queues that are held   |
 //! | [`oom`]                | calls that fail at each of their allocations                 |
-//! | [`blocking_callback`]  | callbacks that do not return before a test says so           |
+//! | [`blocking_callback`]  | callbacks that return when a test releases them              |
 
 mod adapter;
 mod arm;

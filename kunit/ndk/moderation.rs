@@ -17,16 +17,16 @@ use crate::{
     }, //
 };
 
-/// The interval, or the count, that is none.
+/// No interval, or no count.
 const NONE: u32 = u32::MAX;
 
-/// An interval that is longer than the longest one there is: with the clock stopped it does not end.
+/// An interval above the longest one: with the clock stopped it does not end.
 const LONG: u32 = u32::MAX - 1;
 
 /// The depth of the queues of these tests.
 const DEPTH: u32 = 16;
 
-/// A queue that holds calls by that rule.
+/// A host, and a queue with this moderation.
 fn moderated(interval_us: u32, count: u32) -> Result<(TestHost, Caller)> {
     let test_host = TestHost::new()?;
     let queue = Caller::new(&test_host.adapter, DEPTH)?;
@@ -36,19 +36,19 @@ fn moderated(interval_us: u32, count: u32) -> Result<(TestHost, Caller)> {
     }
 }
 
-/// Arms for anything and completes so many receives; whether the queue took them.
+/// Arms for any completion and completes `count` receives; returns true if the queue took them.
 fn arm_and_push(queue: &Caller, count: u32) -> bool {
     queue.cq.arm(notify::ANY);
     queue.push_all(RECEIVE, count)
 }
 
-/// Returns true if calls are made as they fall due, the queue having called `calls` times.
+/// Returns true if moderation is off for a queue that has called `calls` times.
 fn is_off(queue: &Caller, calls: u32) -> bool {
     queue.take(DEPTH);
     arm_and_push(queue, 1) && queue.has_notified(calls + 1, NtStatus::SUCCESS)
 }
 
-/// Returns true if calls wait for `count` completions, the queue having called `calls` times.
+/// Returns true if a queue that has called `calls` times waits for `count` completions.
 fn waits_for(queue: &Caller, count: u32, calls: u32) -> bool {
     queue.take(DEPTH);
     arm_and_push(queue, count - 1)
@@ -109,7 +109,7 @@ mod tests {
     fn ndk_mod_01_the_interval_begins_with_the_completion_that_satisfies_the_arm() -> Result {
         const MS: u64 = 150;
         let (_site, queue) = moderated(150_000, NONE)?;
-        // Neither the arm nor a completion that does not satisfy it begins the time.
+        // Neither the arm nor a completion that does not satisfy it begins the interval.
         queue.cq.arm(notify::SOLICITED);
         sleep(60);
         assert!(queue.push(RECEIVE));
@@ -134,7 +134,7 @@ mod tests {
         let (_site, queue) = moderated(LONG, 4)?;
         for calls in cases(0..3) {
             assert!(waits_for(&queue, 4, calls));
-            // Those that come now are for the next arm.
+            // A later completion is for the next arm.
             assert!(queue.push(RECEIVE));
             assert!(queue.has_called(calls + 1));
         }
@@ -159,7 +159,7 @@ mod tests {
         for count in cases([2, 5, DEPTH]) {
             let (_site, queue) = moderated(NONE, count)?;
             assert!(arm_and_push(&queue, count - 1));
-            // Longer than any interval that would be taken for one of few microseconds.
+            // Longer than any interval of a few microseconds.
             sleep(30);
             assert!(queue.has_called(0));
             assert!(queue.push(RECEIVE));
@@ -232,7 +232,7 @@ mod tests {
         assert!(queue.has_called(0));
         clock.pass(1);
         kunit_assert_eq!(queue.cq.moderate(1, NONE), Ok(()));
-        // The time of the held call is over with that.
+        // The held call's new interval is over.
         assert!(queue.has_called(1));
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 1));
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_05_a_change_never_pends_and_is_in_force_for_the_held_call() -> Result {
-        // The first rule, two completions, and a rule that holds the call no longer.
+        // A rule that holds the call after two completions, and a rule that does not.
         let table = [
             ((NONE, DEPTH), (0, 0)),
             ((LONG, NONE), (0, DEPTH)),
@@ -273,7 +273,7 @@ mod tests {
             kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
         }
         assert!(waits_for(&queue, 4, 0));
-        // For the call that is held as well.
+        // The latest rule is in force for the held call as well.
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 2));
         for (interval, count) in cases([(LONG, 3), (NONE, 9), (NONE, 6)]) {
@@ -293,7 +293,7 @@ mod tests {
         for (interval, count) in cases([(0, 0), (0, NONE), (NONE, 3), (LONG, 3)]) {
             kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
         }
-        // A refusal has another reason.
+        // The refusal is for the values, not for lack of support.
         let both = queue.cq.moderate(NONE, NONE);
         kunit_assert_eq!(both, Err(NtStatus::INVALID_PARAMETER_MIX));
         Ok(())
@@ -305,7 +305,7 @@ mod tests {
         assert!(arm_and_push(&queue, 2));
         kunit_assert_eq!(queue.take(DEPTH), 2);
         assert!(queue.has_called(0));
-        // An arm that waits is reported by it, too: nothing is present.
+        // The held call serves this arm, too: no entry is present.
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(0));
         assert!(queue.push(RECEIVE));
@@ -369,7 +369,7 @@ mod tests {
                 }
                 let status = match overrun {
                     true => {
-                        // The last place does not wait.
+                        // A full queue holds no call.
                         assert!(queue.push_all(RECEIVE, DEPTH - 1));
                         assert!(queue.has_called(1));
                         queue.cq.arm(notify::ERRORS);

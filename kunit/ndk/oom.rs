@@ -4,15 +4,15 @@
 //! allocations.
 //!
 //! A call allocates in the context of its caller and in its work function; the fault comes in one
-//! of the two, and is one failure alone or the first of many. What has to come of it:
+//! of the two, and is a single failure or the first of many. The required outcome:
 //!
 //! - the call gives `INSUFFICIENT_RESOURCES`, at once or through its completion, which comes once
 //!   after `PENDING` and else never (GEN-07);
-//! - nothing is half made: the same call made again, without a fault, succeeds.
+//! - the call leaves no half-made state: the same call, repeated without a fault, succeeds.
 //!
-//! One failure alone is survived by vectors that may be large (`KVVec`): the kernel tries again in
-//! another way. Each test says how many of these a call makes; the first of many failures is
-//! survived by nothing.
+//! Vectors that may be large (`KVVec`) survive a single failure: the kernel tries again in another
+//! way. Each test says how many such allocations a call makes; no allocation survives the first of
+//! many failures.
 
 use kernel::{
     prelude::*,
@@ -52,13 +52,13 @@ use crate::{
 /// More allocations than any call makes.
 const MOST: u32 = 100;
 
-/// How often an allocation has to be survived before that is believed: the checkers of the kernel
-/// keep notes of their own, which take a fault once in a while. And how often there is no such
-/// allocation: of two work functions that run at the same time one alone is counted.
+/// The number of runs that an allocation has to survive to count as survived: the checkers of the
+/// kernel allocate notes, which take a fault once in a while. Also the number of runs without a
+/// strike that end the search: of two concurrent work functions one alone is counted.
 const TRIES: u32 = 3;
 
-/// Returns true if faults can be had at all; an error where they ought to be and are not. The test
-/// counts as skipped without them.
+/// Returns true if faults can be injected; an error if that is not as the configuration says. The
+/// test counts as skipped without faults.
 pub(super) fn has_faults() -> Result<bool> {
     match is_available() == cfg!(all(CONFIG_FAILSLAB, MODULE)) {
         true => Ok(needed()),
@@ -69,14 +69,14 @@ pub(super) fn has_faults() -> Result<bool> {
 /// A fault of one run of a call.
 pub(super) struct Strike<'a> {
     pub(super) test_host: &'a TestHost,
-    /// Which allocation fails, from 1 on; 0 for none.
+    /// The number of the allocation that fails, from 1 on; 0 for none.
     n: u32,
-    /// Those behind it fail, too.
+    /// True if the later allocations fail, too.
     rest: bool,
-    /// It is one of the work functions'.
+    /// True if the failing allocation is one of the work functions'.
     defer: bool,
     pub(super) struck: bool,
-    /// Some part of the call came through a fault.
+    /// True if a part of the call survived a fault.
     pub(super) survived: bool,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Strike<'a> {
         self.defer && self.struck
     }
 
-    /// From here on work functions fail, if they are to. Nothing else may be under way.
+    /// Plans the fault of the work functions, if there is one. No other work may be under way.
     pub(super) fn begin(&self) {
         self.test_host.flush_work();
         if self.defer && self.n > 0 {
@@ -108,7 +108,7 @@ impl<'a> Strike<'a> {
         }
     }
 
-    /// What [`Strike::begin`] began ends.
+    /// Ends the plan of [`Strike::begin`], and notes if a work function was struck.
     pub(super) fn end(&mut self) {
         self.test_host.flush_work();
         if self.defer && self.n > 0 {
@@ -116,7 +116,7 @@ impl<'a> Strike<'a> {
         }
     }
 
-    /// Makes the part of a call that is its caller's; returns true if it was struck.
+    /// Runs the caller's part of a call; returns true if it was struck.
     pub(super) fn inline<R>(&mut self, call: impl FnOnce() -> R) -> (R, bool) {
         if self.defer || self.n == 0 {
             return (call(), false);
@@ -132,7 +132,7 @@ impl<'a> Strike<'a> {
         (result, struck)
     }
 
-    /// Makes a call and waits for its end, which has to come once, or not at all.
+    /// Makes a call and waits for its end; it has to complete once after `PENDING`, else never.
     fn ended<T: Send + 'static>(
         &mut self,
         call: impl FnOnce(DoneFn<T>) -> Answer,
@@ -151,7 +151,7 @@ impl<'a> Strike<'a> {
         Ok(ended)
     }
 
-    /// Makes a call that reports its end by a status.
+    /// Makes a call that completes with a status.
     pub(super) fn request(&mut self, call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<i32> {
         let status = match self.ended(call)? {
             Ok(Ended::Now) => NtStatus::SUCCESS,
@@ -174,13 +174,13 @@ impl<'a> Strike<'a> {
     }
 }
 
-/// How a call ended.
+/// The end of a call.
 enum Ended<T> {
     Now,
     Later(T),
 }
 
-/// An error unless the completion came so often.
+/// An error unless the completion came `calls` times.
 pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result {
     if slot.calls.get() == calls {
         return Ok(());
@@ -189,7 +189,7 @@ pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result
     Err(EPROTO)
 }
 
-/// Closes what a call has created; the status of the call.
+/// Closes the object that a call has created; returns the status of the call.
 pub(super) fn closed<T: ObjectType>(made: Result<Own<T>, i32>) -> Result<i32> {
     match made {
         Ok(mut object) => match object.close_and_wait()? {
@@ -200,21 +200,21 @@ pub(super) fn closed<T: ObjectType>(made: Result<Own<T>, i32>) -> Result<i32> {
     }
 }
 
-/// How often a call was struck, with one fault alone.
+/// The number of strikes of a call with single faults.
 #[derive(Debug)]
 pub(super) struct Struck {
     inline: u32,
     defer: u32,
-    /// How many of them were survived.
+    /// The number of survived strikes.
     survived: u32,
 }
 
-/// How often the notes of the kernel's checkers may be counted as well.
+/// The number of notes of the kernel's checkers that a count may include.
 const NOTES: u32 = 2;
 
 impl Struck {
-    /// Returns true if the call has so many allocations in its caller's context and in its work,
-    /// and survived so many faults.
+    /// Returns true if the call has so many allocations in its caller's context (`inline`) and in
+    /// its work (`defer`), and survived so many faults.
     pub(super) fn is_by(&self, inline: u32, defer: u32, survived: u32) -> bool {
         let wanted = [
             (self.inline, inline),
@@ -234,8 +234,8 @@ impl Struck {
 
 /// Lets `call` fail at each of its allocations, in all four ways.
 ///
-/// `call` makes the call with the fault that it is given, undoes it if it succeeded, and gives its
-/// status. An error where something else comes of a fault than the head of this file says.
+/// `call` makes the call with the given fault, undoes the call if it succeeded, and returns its
+/// status. An error if the outcome of a fault is not the one that the head of this file requires.
 pub(super) fn everywhere(
     test_host: &TestHost,
     mut call: impl FnMut(&mut Strike<'_>) -> Result<i32>,
@@ -258,15 +258,15 @@ pub(super) fn everywhere(
     })
 }
 
-/// Runs something with a fault at each of its allocations, in all four ways.
+/// Runs `run` with a fault at each of its allocations, in all four ways.
 ///
-/// `run` returns true if the fault, if there was one, did what it has to; false when it was
+/// `run` returns true if the fault, if there was one, had the required outcome; false if it was
 /// survived.
 pub(super) fn each(
     test_host: &TestHost,
     mut run: impl FnMut(&mut Strike<'_>) -> Result<bool>,
 ) -> Result<Struck> {
-    // Makes what is made once.
+    // Makes the objects that are made once.
     run(&mut Strike::none(test_host))?;
     let mut counts = [0; 4];
     let mut survived = 0;
@@ -310,7 +310,7 @@ pub(super) fn each(
     })
 }
 
-/// Runs something that must not allocate, in the caller's context or in work functions.
+/// Runs `run`; an error if it allocates, in the caller's context or in work functions.
 pub(super) fn never<R>(test_host: &TestHost, run: impl FnOnce() -> Result<R>) -> Result<R> {
     test_host.flush_work();
     plan_from(1);

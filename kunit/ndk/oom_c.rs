@@ -57,8 +57,7 @@ const SUCCESS: i32 = NtStatus::SUCCESS.raw();
 const PENDING: i32 = NtStatus::PENDING.raw();
 const NO_MEMORY: i32 = NtStatus::INSUFFICIENT_RESOURCES.raw();
 
-/// Runs a test on a host, which is left alone if the test failed: it would wait for objects in C
-/// that nobody closes.
+/// Runs a test on a host. A failed test leaks the host: its drop would wait for open C objects.
 fn on_site(test: impl FnOnce(&TestHost) -> Result) -> Result {
     let test_host = TestHost::new()?;
     let result = test(&test_host);
@@ -68,7 +67,7 @@ fn on_site(test: impl FnOnce(&TestHost) -> Result) -> Result {
     result
 }
 
-/// What became of a creation.
+/// The result of a creation.
 type Made = Result<c::ObjectType, i32>;
 
 /// Creates an object, with the fault, and waits for it.
@@ -80,7 +79,7 @@ fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::CallbackLog) -> c::Give
         (PENDING, None) => match (log.wait()?, log.object()) {
             (SUCCESS, Some(object)) => Ok(object),
             (status, None) if status != SUCCESS => Err(status),
-            // No status without an object, no object without a status.
+            // A success has an object, a failure has none.
             (_, _) => return Err(EPROTO),
         },
         (SUCCESS, Some(object)) => Ok(object),
@@ -94,7 +93,7 @@ fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::CallbackLog) -> c::Give
     }
 }
 
-/// The same without a fault.
+/// The same as [`create`] without a fault.
 fn made(
     test_host: &TestHost,
     call: impl FnOnce(&c::CallbackLog) -> c::Given,
@@ -131,7 +130,7 @@ fn close(test_host: &TestHost, object: c::ObjectType) -> Result {
     }
 }
 
-/// Lets a creation fail everywhere, and its object close.
+/// Lets a creation fail at each allocation, and closes its object.
 fn creates(
     test_host: &TestHost,
     mut call: impl FnMut(&c::CallbackLog) -> c::Given,
@@ -142,7 +141,8 @@ fn creates(
     })
 }
 
-/// Begins a step of a connection; one that is refused for want of memory is made again.
+/// Begins a step of a connection. Repeats a step that is refused for want of memory, and returns
+/// true then.
 fn step(strike: &mut Strike<'_>, mut call: impl FnMut() -> i32) -> Result<bool> {
     let (mut status, was_struck) = strike.inline(&mut call);
     let was_refused = was_struck && status == NO_MEMORY;
@@ -155,7 +155,7 @@ fn step(strike: &mut Strike<'_>, mut call: impl FnMut() -> i32) -> Result<bool> 
     }
 }
 
-/// What the objects of a connection are made of.
+/// The antecedents of a connection.
 struct Base {
     adapter: c::ObjectType,
     pd: c::ObjectType,
@@ -164,8 +164,8 @@ struct Base {
     arrivals: Arc<c::CallbackLog>,
 }
 
-/// Connects two queue pairs in C and disconnects them; each call fails in its caller's context if
-/// it is to. `NO_MEMORY` if one did.
+/// Connects two queue pairs in C and disconnects them, with the fault in the caller's context of
+/// each call. Returns `NO_MEMORY` if a call failed.
 fn connect(
     strike: &mut Strike<'_>,
     base: &Base,
@@ -230,7 +230,7 @@ mod tests {
                     (_, _) => Err(EPROTO),
                 }
             })?;
-            // The handle, and what the Rust form takes.
+            // The handle, and the allocations of the Rust form.
             assert!(struck.is_by(4, 0, 0));
             Ok(())
         })
@@ -244,27 +244,27 @@ mod tests {
         on_site(|test_host| {
             let (status, adapter) = c::open(&test_host.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
-            // Here only: its first region is made of a table that may be large.
+            // Outside of the counts: the first region allocates a table, which may be large.
             let pd = made(test_host, |log| c::create_pd(adapter, log))?;
             let first = made(test_host, |log| c::create_mw(pd, log))?;
             let cq = made(test_host, |log| c::create_cq(adapter, 64, log))?;
             let srq = made(test_host, |log| c::create_srq(pd, log))?;
             let arrivals = c::CallbackLog::new()?;
-            // At once: the handle comes on top of what the Rust form takes.
+            // Inline: the handle comes on top of the allocations of the Rust form.
             assert!(creates(test_host, |t| c::create_pd(adapter, t))?.is_by(3, 0, 0));
             assert!(creates(test_host, |t| c::create_mr(pd, true, t))?.is_by(2, 0, 0));
             let struck = creates(test_host, |t| c::create_connector(adapter, t))?;
             assert!(struck.is_by(3, 0, 0));
-            // And the event.
+            // The event as well.
             let struck = creates(test_host, |t| c::create_listener(adapter, &arrivals, t))?;
             assert!(struck.is_by(4, 0, 0));
-            // Later: handle and completion, and the work.
+            // Pending: handle and completion, and the work.
             assert!(creates(test_host, |t| c::create_mw(pd, t))?.is_by(3, 2, 0));
             let struck = creates(test_host, |t| {
                 c::create_shared_endpoint(adapter, &here(0), t)
             })?;
             assert!(struck.is_by(3, 3, 0));
-            // And the event.
+            // The event as well.
             assert!(creates(test_host, |t| c::create_cq(adapter, 16, t))?.is_by(4, 6, 1));
             assert!(creates(test_host, |t| c::create_srq(pd, t))?.is_by(4, 7, 2));
             assert!(creates(test_host, |t| c::create_qp(pd, cq, None, t))?.is_by(3, 9, 5));
@@ -331,7 +331,7 @@ mod tests {
         })
     }
 
-    /// What fails in the work of a connection fails as in the Rust form: `ndk_face_oom_connect`.
+    /// Faults in the work of a connection are those of the Rust form: `ndk_kunit_ndk_oom_connect`.
     #[test]
     fn each_step_of_a_connection_may_be_refused_and_made_again() -> Result {
         if !has_faults()? {
@@ -369,7 +369,7 @@ mod tests {
                     ];
                     let connected = connect(strike, &base, shared, ex, &log);
                     if connected.is_err() {
-                        // What is pending may still report them.
+                        // A pending call may still report to the logs.
                         core::mem::forget(log);
                     }
                     connected
@@ -385,7 +385,7 @@ mod tests {
         })
     }
 
-    /// Who asks is refused when there is no memory for the connector that the event brings.
+    /// A connect request is refused when there is no memory for the connector of its event.
     #[test]
     fn a_request_without_memory_for_its_connector_is_turned_away() -> Result {
         if !has_faults()? {
@@ -412,7 +412,7 @@ mod tests {
                     notify();
                     struck = guard.as_ref().is_some_and(FailNth::struck);
                 })?;
-                // The handle is all that is made for the event.
+                // The event allocates the handle only.
                 kunit_assert_eq!(struck, n == 1);
                 kunit_assert_eq!(arrivals.calls(), u32::from(n != 1));
                 if let Some(theirs) = arrivals.object() {

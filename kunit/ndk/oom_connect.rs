@@ -2,9 +2,9 @@
 
 //! Connections without memory, on either side.
 //!
-//! Each step of a connection is refused at once, or fails later, on the side that has no memory;
-//! then the other side hears of it as well, and the same two queue pairs are connected by the same
-//! active connector when there is memory again.
+//! Each step of a connection is refused at once, or fails later, on the side that has no memory.
+//! The other side is told then, and the same active connector connects the same two queue pairs
+//! when there is memory again.
 
 use kernel::{
     prelude::*,
@@ -53,7 +53,7 @@ use crate::{
     rdma::values::status::Status, //
 };
 
-/// What the steps of an attempt came to, as far as it got.
+/// The status of each step that an attempt reached.
 struct Attempt {
     connect: NtStatus,
     /// The passive side's connector and the end of its accept.
@@ -77,8 +77,8 @@ impl Attempt {
         active != NtStatus::SUCCESS && accepted != Some(NtStatus::SUCCESS)
     }
 
-    /// What an outcome without a connection may be. The side without memory knows why; of the
-    /// other one is refused or loses what it had.
+    /// Returns true if a failed attempt has a possible outcome. The side without memory has
+    /// `INSUFFICIENT_RESOURCES`; the other side is refused, or loses the connection.
     fn is_explained(&self) -> bool {
         const NO_MEMORY: NtStatus = NtStatus::INSUFFICIENT_RESOURCES;
         const REFUSED: NtStatus = NtStatus::of(Status::Refused);
@@ -86,14 +86,14 @@ impl Attempt {
         let accepted = self.passive.as_ref().map(|(_, status)| *status);
         let outcome = (self.connect, accepted, self.complete);
         [
-            // The active side had no memory to ask, or the passive one to hear.
+            // No memory for the request, on the active or on the passive side.
             (NO_MEMORY, None, None),
             (REFUSED, None, None),
-            // The passive side had none to accept.
+            // No memory for the accept, on the passive side.
             (REFUSED, Some(NO_MEMORY), None),
-            // The active side had none for the answer.
+            // No memory for the answer, on the active side.
             (ABORTED, Some(ABORTED), None),
-            // The active side had none to confirm.
+            // No memory for the confirmation, on the active side.
             (NtStatus::SUCCESS, Some(ABORTED), Some(NO_MEMORY)),
         ]
         .contains(&outcome)
@@ -114,8 +114,8 @@ fn data() -> Result<KVec<u8>> {
     Ok(KVec::from_elem(7, 40, GFP_KERNEL)?)
 }
 
-/// Makes a step that pends; one that is refused for want of memory never happened, and is made
-/// again.
+/// Makes a step that pends. A step that is refused for want of memory has no effect, and is
+/// repeated.
 fn step(
     strike: &mut Strike<'_>,
     slot: &Arc<Slot<NtStatus>>,
@@ -151,7 +151,7 @@ fn attempt(
         ours.connect(&active.qp, (source(), open_listener.at), READS, bytes, done)
     })?;
     wait_until(|| connected.calls.get() + open_listener.arrivals.calls.get() > 0);
-    // The work of one step ends before the next one begins: the fault is in the one or the other.
+    // The work of one step ends before the next one begins: the fault is in one of the two.
     test_host.flush_work();
     let theirs = match open_listener.arrivals.calls.get() {
         0 => None,
@@ -194,7 +194,7 @@ fn works(active: &TestSide, passive: &TestSide) -> Result<bool> {
         && passive.receives.brings(1, NtStatus::SUCCESS))
 }
 
-/// Connects with a fault, and if that failed without one. False when a fault did no harm.
+/// Connects with a fault, and again without one if that failed. False if a fault did no harm.
 fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool> {
     let test_host = strike.test_host;
     let test_sides = (
@@ -208,7 +208,7 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
         .map(Own::new)
         .map_err(log_status)?;
     let mut tried = attempt(strike, &ours, test_sides, &source)?;
-    // A step that was refused was made again: that attempt goes through.
+    // A refused step was repeated: that attempt succeeds.
     let failed = !tried.is_up();
     if failed {
         let outcome = (tried.connect, tried.complete);
@@ -267,7 +267,7 @@ mod tests {
         Ok(())
     }
 
-    /// Disconnecting, rejecting, and hearing of either, need no memory.
+    /// Disconnecting, rejecting, and their events at the peer need no memory.
     #[test]
     fn disconnecting_and_rejecting_need_no_memory() -> Result {
         if !has_faults()? {

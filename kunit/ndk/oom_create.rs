@@ -60,7 +60,7 @@ use crate::{
     sys::fault::is_counted, //
 };
 
-/// Of each less than a page.
+/// Sizes of which each takes less than a page.
 const SMALL: QpCaps = QpCaps {
     recv_wr: 8,
     send_wr: 8,
@@ -70,7 +70,7 @@ const SMALL: QpCaps = QpCaps {
     ..QpCaps::NONE
 };
 
-/// Of each more than a page.
+/// Sizes of which each takes more than a page.
 const LARGE: QpCaps = QpCaps {
     recv_wr: 512,
     send_wr: 512,
@@ -84,12 +84,12 @@ fn cq_user() -> Result<CqUser> {
     Ok(KBox::new(|_: NtStatus| (), GFP_KERNEL)?)
 }
 
-/// Closes what came at once.
+/// Closes an object that was created inline.
 fn closed_now<T: ObjectType>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
     closed(made.map(Own::new).map_err(NtStatus::raw))
 }
 
-/// Lets a creation that is over at once fail everywhere.
+/// Lets an inline creation fail at each allocation.
 fn at_once<T: ObjectType>(
     test_host: &TestHost,
     mut create: impl FnMut(&mut Strike<'_>) -> Result<Result<Ref<T>, NtStatus>>,
@@ -125,7 +125,7 @@ mod tests {
                 Err(status) => status.raw(),
             })
         })?;
-        // What reports the end, who waits for it, the adapter.
+        // The event of the end, its waiter, the adapter.
         assert!(struck.is_by(3, 0, 0));
         Ok(())
     }
@@ -174,8 +174,7 @@ mod tests {
                     strike.create(|done| test_host.adapter.create_cq(depth, None, user, done))?;
                 closed(made)
             })?;
-            // The work; those who use it, who is notified, the ring, the queue, its place in the
-            // adapter, the object.
+            // The work; users, events, the ring, the queue, its place in the adapter, the object.
             assert!(struck.is_by(1, 6, 1));
         }
         Ok(())
@@ -228,7 +227,7 @@ mod tests {
                 })?;
                 // The rings and their elements; the queue pair, its places among the users of its
                 // completion queues, the object. With a shared queue no elements of receives, a
-                // place among its users, and one among those who wait there.
+                // place among its users, and one among its waiters.
                 assert!(match srq {
                     None => struck.is_by(1, 9, 5),
                     Some(_) => struck.is_by(1, 10, 4),
@@ -252,12 +251,12 @@ mod tests {
         let struck = everywhere(&test_host, |strike| {
             closed(strike.create(|done| test_host.adapter.create_shared_endpoint(here(0), done))?)
         })?;
-        // Room for the address, what holds it, the object.
+        // The place of the address, its reservation, the object.
         assert!(struck.is_by(1, 3, 0));
         Ok(())
     }
 
-    /// Nobody has made a region on the device yet: the table of regions grows.
+    /// No region was made on the device before: the table of regions grows.
     #[test]
     fn the_first_window_of_a_device_fails_at_each_allocation() -> Result {
         if !has_faults()? {
@@ -270,7 +269,7 @@ mod tests {
             test_host.flush_work();
             closed(strike.create(|done| domain.create_mw(done))?)
         })?;
-        // How large a chunk of the table is depends on what the kernel's locks are.
+        // The size of a chunk of the table depends on the size of the kernel's locks.
         match is_counted(CHUNK_BYTES) {
             true => assert!(struck.is_by(1, 3, 1)),
             false => assert!(struck.is_by(1, 2, 0)),
@@ -343,7 +342,7 @@ mod tests {
         })
     }
 
-    /// A queue that is full of what nobody fetched, and a request that nobody answered.
+    /// A queue full of results that were not polled, and a request without an answer.
     #[test]
     fn closing_what_is_busy_needs_no_memory() -> Result {
         if !has_faults()? {
@@ -365,7 +364,7 @@ mod tests {
         assert!(asked.is_ok());
         let mut theirs = open_listener.incoming()?;
         close_without(test_host, Some(&mut theirs))?;
-        // Refused, for who would have accepted is gone.
+        // Refused: the connector that would have accepted is closed.
         assert!(slot
             .wait()
             .is_some_and(|status| status != NtStatus::SUCCESS));

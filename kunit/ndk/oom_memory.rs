@@ -49,7 +49,7 @@ fn raw(posted: Result<(), NtStatus>) -> i32 {
     posted.map_or_else(NtStatus::raw, |()| SUCCESS)
 }
 
-/// Invalidates what a test has left, and waits for that.
+/// Waits for the invalidation with context 99; `posted` is the answer to its post.
 fn tidy(pair: &Pair, posted: Result<(), NtStatus>) -> Result {
     posted.map_err(log_status)?;
     match pair.a.requests.brings(99, NtStatus::SUCCESS) {
@@ -69,7 +69,8 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
-        // The pieces of so many pages are described in less than a page, or in pages that may fail.
+        // The pieces of few pages are described in less than a page, those of many in several
+        // pages.
         for pages in cases([4, 1024]) {
             let buffer = PageBuffer::plain(pages * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
@@ -91,7 +92,7 @@ mod tests {
         Ok(())
     }
 
-    /// What is not deregistered for want of memory stays registered.
+    /// A deregistration that fails for want of memory leaves the region registered.
     #[test]
     fn deregistering_fails_at_each_allocation() -> Result {
         if !has_faults()? {
@@ -167,13 +168,13 @@ mod tests {
                 Ok(status)
             })?;
             assert!(struck.is_by(1, 1, 1));
-            // Nobody takes the receives out again: each run has a queue of its own.
+            // Posted receives stay in their queue: each run has its own queue.
             let struck = everywhere(&test_host, |strike| {
                 let mut none = Strike::none(strike.test_host);
                 let srq = none.create(|done| domain.create_srq(sizes, None, done))?;
                 let srq = srq.map_err(|_| EIO)?;
                 let status = strike.request(|done| srq.modify(depth, 0, done))?;
-                // There is room for eight receives and no more, unless it was resized.
+                // Room for exactly eight receives, unless the queue was resized.
                 let posts = (0..9).take_while(|_| srq.receive(0, [].into_iter()).is_ok());
                 kunit_assert_eq!(posts.count(), if status == SUCCESS { 9 } else { 8 });
                 Ok(status)
@@ -211,7 +212,7 @@ mod tests {
             };
             let (posted, _) = strike.inline(|| chain(3));
             if posted.is_err() {
-                // What was taken before is carried out, and the same region serves again.
+                // The accepted requests are carried out, and the same region serves again.
                 test_host.flush_work();
                 assert!(pair.a.requests.poll().is_none());
                 chain(3).map_err(log_status)?;
@@ -220,8 +221,8 @@ mod tests {
             tidy(&pair, qp.invalidate_mr(99, mr, 0))?;
             Ok(raw(posted))
         })?;
-        // A place for what each of the two stages, and the second mapping, which is made in atomic
-        // context and so not tried twice.
+        // A place for each of the two staged mappings, and the second mapping, which is made in
+        // atomic context and so not tried twice.
         assert!(struck.is_by(3, 0, 0));
         Ok(())
     }
@@ -254,14 +255,14 @@ mod tests {
             Ok(raw(posted))
         })?;
         assert!(struck.is_by(1, 0, 0));
-        // The region is bound to by none of them.
+        // No window is bound to the region.
         let mut none = Strike::none(test_host);
         test_host.flush_work();
         kunit_assert_eq!(none.request(|done| mr.deregister(done))?, SUCCESS);
         Ok(())
     }
 
-    /// Messages, one-sided transfers and their results need no memory, whatever the rest does.
+    /// Messages, one-sided transfers and their results need no memory.
     #[test]
     fn posting_and_polling_need_no_memory() -> Result {
         if !has_faults()? {

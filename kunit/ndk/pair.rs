@@ -48,7 +48,7 @@ use crate::{
     sys::sge::Sge, //
 };
 
-/// The read limits of a side that does not say otherwise.
+/// The default read limits of a side.
 pub(super) const READS: ReadLimits = ReadLimits {
     inbound: 8,
     outbound: 8,
@@ -62,7 +62,7 @@ pub(super) struct OpenListener {
 }
 
 impl OpenListener {
-    /// At any port of the device.
+    /// Listens at any port of the device.
     pub(super) fn new(adapter: &Ref<Adapter>) -> Result<Self> {
         Self::at(adapter, here(0))
     }
@@ -87,7 +87,7 @@ impl OpenListener {
         })
     }
 
-    /// The connector of the next request; waits for it.
+    /// Waits for the next connect request and returns its connector.
     pub(super) fn incoming(&self) -> Result<Own<Connector>> {
         self.arrivals.wait().map(Own::new).ok_or(ETIMEDOUT)
     }
@@ -109,7 +109,7 @@ impl TestSide {
         Self::within(adapter, pd(adapter)?, context, sizes)
     }
 
-    /// The same in a domain that is there already.
+    /// The same as [`Self::new`] in an existing domain.
     pub(super) fn within(
         adapter: &Ref<Adapter>,
         pd: Own<Pd>,
@@ -129,7 +129,7 @@ impl TestSide {
         })
     }
 
-    /// Who counts the disconnect events of this side.
+    /// The callback that counts the disconnect events of this side.
     pub(super) fn disconnect_user(&self) -> Result<Option<DisconnectUser>> {
         let tally = self.disconnects.clone();
         let user = done(GFP_KERNEL, move |_reason: u32| {
@@ -178,7 +178,7 @@ impl Pair {
         Self::with(&HostAttr::PLAIN, SIZES, SIZES)
     }
 
-    /// With sizes of each side. The contexts of the queue pairs are 0xA and 0xB.
+    /// Two connected sides of these sizes. The contexts of the queue pairs are 0xA and 0xB.
     pub(super) fn with(attr: &HostAttr, a: QpCaps, b: QpCaps) -> Result<Self> {
         let mut pair = Self::unconnected(attr, a, b)?;
         pair.connect(READS, READS)?;
@@ -209,7 +209,7 @@ impl Pair {
         Ok((a, b))
     }
 
-    /// Connects the two; the limits are those that each side asks for.
+    /// Connects the two sides, each with the read limits that it asks for.
     pub(super) fn connect(&mut self, active: ReadLimits, passive: ReadLimits) -> Result {
         let (a, b) = connect(
             &self.test_host.adapter,

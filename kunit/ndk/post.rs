@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting: what acceptance and refusal mean, and the order of completions (POST-01 to POST-18).
-//! What is checked is in `post_checks.rs`, concurrent posts are in `post_race.rs`.
+//! Posting: acceptance and refusal, and the order of completions (POST-01 to POST-18). The checks
+//! of a post are in `post_checks.rs`, concurrent posts in `post_race.rs`.
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_post)]
 mod tests {
@@ -49,7 +49,7 @@ mod tests {
 
     const REFUSED: Result<(), NtStatus> = Err(NtStatus::CONNECTION_INVALID);
 
-    /// Posts an empty send; what the call says.
+    /// Posts an empty send; returns the answer.
     fn send(test_side: &TestSide, context: u64, flags: u32) -> Result<(), NtStatus> {
         test_side.qp.send(context, [].into_iter(), flags)
     }
@@ -60,10 +60,10 @@ mod tests {
         let request_set = RequestSet::new(&manual.pair)?;
         for (context, kind) in cases((1..).zip(Kind::ALL)) {
             kunit_assert_eq!(request_set.post(&manual.pair.a, kind, context, 0)?, Ok(()));
-            // A matter of this side alone is done by now, where nothing is before it.
+            // A local request at the head of the queue is done by now.
             if !matches!(kind, Kind::Register | Kind::Invalidate) {
                 let seq = manual.start().ok_or(EINVAL)?;
-                // Accepted and begun is not done.
+                // An accepted request that has begun is not done.
                 assert!(manual.pair.a.requests.is_silent());
                 manual.finish(seq, Status::Success);
             }
@@ -88,7 +88,7 @@ mod tests {
         steps.finish(&mut manual.pair);
         assert!(manual.start().is_none());
         assert!(manual.pair.a.requests.is_silent());
-        // The next one is the first.
+        // The next request is the first in the queue.
         kunit_assert_eq!(send(&manual.pair.a, 2, 0), Ok(()));
         assert!(manual.serve());
         assert!(manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -100,7 +100,7 @@ mod tests {
     fn ndk_post_03_a_refused_request_never_completes_and_the_queue_goes_on() -> Result {
         let pair = Pair::new()?;
         let buffer = pair.a.buffer(4096, 1)?;
-        // It waits for a receive while others are refused.
+        // This send waits for a receive while other requests are refused.
         pair.a.send(1, &[], 0)?;
         kunit_assert_eq!(send(&pair.a, 2, 0x8000), Err(NtStatus::INVALID_PARAMETER));
         let five = [buffer.sge(0, 8)?; 5];
@@ -138,7 +138,7 @@ mod tests {
                 Ok(())
             );
         }
-        // All of them were carried out before this one is.
+        // The silent requests are carried out before this send.
         pair.b.receive(12, &[])?;
         pair.a.send(99, &[], 0)?;
         assert!(pair.a.requests.brings(99, NtStatus::SUCCESS));
@@ -164,7 +164,7 @@ mod tests {
     fn ndk_post_05_a_silent_request_that_is_flushed_completes() -> Result {
         let manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
-        // One before them, so that none is carried out at once.
+        // This send comes first, so that no other request is carried out at once.
         kunit_assert_eq!(send(&manual.pair.a, 0, SILENT_SUCCESS), Ok(()));
         for (context, kind) in cases((1..).zip(Kind::ALL)) {
             kunit_assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
             assert!(manual.start().is_none());
             manual.finish(first, Status::Success);
             assert!(manual.starts(fenced));
-            // Those behind it begin after it, and do not wait for its end.
+            // Later requests begin after the fenced one, and do not wait for its end.
             assert!(manual.starts(Kind::Send));
             assert!(manual.starts(Kind::Read));
         }
@@ -215,7 +215,7 @@ mod tests {
             kunit_assert_eq!(request_set.post(&manual.pair.a, kind, context, 0)?, Ok(()));
         }
         kunit_assert_eq!(send(&manual.pair.a, 9, READ_FENCE), Ok(()));
-        // A later read does not hold it up either.
+        // Nor does a later read delay the fenced send.
         kunit_assert_eq!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)?, Ok(()));
         kunit_assert_eq!(manual.start_all(), 9);
         assert!(manual.pair.a.requests.is_silent());
@@ -251,12 +251,12 @@ mod tests {
         }
         kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         let (first, second) = (manual.start().ok_or(EINVAL)?, manual.start().ok_or(EINVAL)?);
-        // Begun is outstanding still; done out of order, too.
+        // A begun request is still outstanding; so is one that is done out of order.
         kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         manual.finish(second, Status::Success);
         kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         manual.finish(first, Status::Success);
-        // Two slots, before anybody polls.
+        // Two slots are free, without a poll.
         kunit_assert_eq!(send(&manual.pair.a, 6, 0), Ok(()));
         kunit_assert_eq!(send(&manual.pair.a, 7, 0), Ok(()));
         kunit_assert_eq!(send(&manual.pair.a, 8, 0), FULL);
@@ -306,7 +306,7 @@ mod tests {
         pair.a.send(6, &[], 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(6, NtStatus::SUCCESS));
-        // Receives, too, in their order.
+        // Receives complete in their order, too.
         assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
         Ok(())
@@ -322,7 +322,7 @@ mod tests {
         assert!(refuses(&pair));
         let steps = Steps::ask(&pair)?;
         assert!(refuses(&pair));
-        // Connect is over, and nobody is connected.
+        // Connect is over, and neither side is connected.
         steps.accept(&pair)?;
         assert!(refuses(&pair));
         steps.complete(&pair)?;
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn ndk_post_18_local_disconnect_ends_it_at_once() -> Result {
         let pair = Pair::new()?;
-        // It is not over before this one has found its receive.
+        // The disconnect is not over before this send has found its receive.
         pair.a.send(1, &[], 0)?;
         let over = crate::ndk::tests::completion::Slot::new()?;
         let disconnecting = pair.a.connector()?.disconnect(over.callback()?);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a post checks, and in which order (POST-08 to POST-14).
+//! The checks of a post, and their order (POST-08 to POST-14).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_post_checks)]
 mod tests {
@@ -39,7 +39,7 @@ mod tests {
         sys::sge::Sge, //
     };
 
-    /// How a send over that list ends on a connection of its own.
+    /// Sends one element to an empty receive; returns the status of the send.
     fn end_of(pair: &Pair, sge: Sge) -> Result<NtStatus> {
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[sge], 0)?;
@@ -54,7 +54,7 @@ mod tests {
         from.fill(5);
         let mut on_stack = [from.sge(16, 32)?, from.sge(48, 32)?];
         pair.a.send(1, &on_stack, 0)?;
-        // The request waits for its receive; the list is used for something else.
+        // The request waits for its receive; the list gets other contents.
         on_stack.fill(of_length(77));
         let mut into = [to.sge(0, 4096)?];
         pair.a.receive(2, &into)?;
@@ -82,12 +82,12 @@ mod tests {
             },
             // A token that was never given.
             |b, _| Ok(b.sge_by(Token::from_raw(0x00ff_ff01), 0, 8)),
-            // One with another key.
+            // A token with another key.
             |b, _| {
                 let token = b.mr()?.local_token();
                 Ok(b.sge_by(Token::from_raw(token.raw() ^ 1), 0, 8))
             },
-            // One of another domain.
+            // A token of another domain.
             |_, foreign| foreign.sge(0, 8),
         ];
         for number in cases(0..table.len()) {
@@ -166,7 +166,7 @@ mod tests {
             let too_many = Err(NtStatus::DATA_OVERRUN);
             kunit_assert_eq!(a.read(1, more.iter().copied(), there, 0), too_many);
             kunit_assert_eq!(a.read(2, fits.iter().copied(), there, 0), Ok(()));
-            // A send goes by what the queue pair was made with.
+            // The limit of a send is that of the queue pair's sizes.
             let sent = a.send(3, fits.iter().copied(), 0);
             kunit_assert_eq!(sent.is_ok(), sizes.send_sge > 0);
         }
@@ -209,7 +209,7 @@ mod tests {
         }
         assert!(manual.start().is_none());
         assert!(manual.pair.a.requests.is_silent());
-        // All that are defined, together, are none of them.
+        // All defined flags except `DEFER` are accepted together.
         for (context, kind) in cases((1..).zip(Kind::ALL)) {
             let flags = kind.flags() & !0x200;
             kunit_assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
         let a = &manual.pair.a.qp;
         let long = [of_length(u32::MAX); 5].into_iter();
         kunit_assert_eq!(a.send(1, long, 0), Err(NtStatus::DATA_OVERRUN));
-        // Two pages for a region of one, which has no remote rights to give.
+        // Two pages for a region of one page, which cannot grant remote rights.
         let mut private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
         let posted = private.fast_register(a, 1, ALLOW_REMOTE_READ)?;
         kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
@@ -269,11 +269,11 @@ mod tests {
         kunit_assert_eq!(a.send(2, five, 0), Err(NtStatus::DATA_OVERRUN));
         let long = Err(NtStatus::BUFFER_OVERFLOW);
         kunit_assert_eq!(a.send(2, [of_length(u32::MAX)].into_iter(), 0), long);
-        // One byte more than goes inline.
+        // One byte above the inline limit.
         kunit_assert_eq!(a.send(2, [sge].into_iter(), INLINE), long);
         let posted = private.fast_register(a, 2, ALLOW_REMOTE_READ)?;
         kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
-        // Nothing is wrong with these but the room, and nothing came of them.
+        // A valid registration for which there is no room has no effect.
         let token = request_set.fast.mr()?.remote_token();
         kunit_assert_eq!(request_set.fast.fast_register(a, 2, 0)?, full);
         kunit_assert_eq!(request_set.fast.mr()?.remote_token(), token);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posts to one queue pair from two processors, in softirq, and what may end its connection
-//! meanwhile (POST-16, POST-17).
+//! Posts to one queue pair from two processors, in softirq, and ends of its connection at the same
+//! time (POST-16, POST-17).
 //!
 //! A failed check ends a thread without cleaning up, so each race is run to its end in a function
 //! and judged after that.
@@ -58,20 +58,20 @@ use crate::{
     sys::sge::Sge, //
 };
 
-/// Results that one turn takes.
+/// The most results that one turn takes.
 const TURN: u32 = 64;
 
-/// Requests that are out at once, at most.
+/// The most outstanding requests.
 const OUT: u32 = 32;
 
-/// One queue of requests, and what has come back of it.
+/// One queue of requests, and its results.
 struct Ledger {
     cq: Ref<Cq>,
     accepted: Tally,
     refused: Tally,
     seen: Tally,
     cancelled: Tally,
-    /// Results out of order, of another kind than can be, or refusals for another reason.
+    /// Results that are out of order or not as expected, and refusals for another reason.
     wrong: Tally,
 }
 
@@ -87,13 +87,13 @@ impl Ledger {
         }
     }
 
-    /// Posts the next request; `refusal` is the one there may be beside a full queue.
+    /// Posts the next request. `refusal` is the one refusal that may come beside a full queue.
     fn post(
         &self,
         post: impl FnOnce(u64) -> Result<(), NtStatus>,
         refusal: Option<NtStatus>,
     ) -> bool {
-        // Only what is accepted gets a number; nobody else posts here.
+        // Only an accepted request gets a number; no other thread posts here.
         match post(u64::from(self.accepted.get())) {
             Ok(()) => {
                 self.accepted.hit();
@@ -110,12 +110,12 @@ impl Ledger {
         false
     }
 
-    /// Returns true if another request may be posted: the completion queue takes all that are out.
+    /// Returns true if the completion queue has room for the result of another request.
     fn has_room(&self) -> bool {
         self.accepted.get() - self.seen.get() < OUT
     }
 
-    /// Takes what is done; only one at a time may do so.
+    /// Takes results, and checks them. One caller at a time.
     fn collect(&self, is_whole: impl Fn(&ResultEx) -> bool) {
         self.cq.results(TURN, |result| {
             let in_order = result.request_context == u64::from(self.seen.hit());
@@ -161,17 +161,17 @@ impl Queues {
     }
 }
 
-/// Messages of a race.
+/// The number of messages of each side.
 const MESSAGES: u32 = 3000;
 
-/// How long message `n` is.
+/// The length of message `n`.
 fn length(n: u64) -> u32 {
     // CAST: below 13.
     (n % 13) as u32 * 8
 }
 
-/// Two queue pairs send to each other: one processor posts to both initiator queues, the other
-/// one to both receive queues. Returns whether all went well, and how many messages there were.
+/// Sends messages both ways between two queue pairs: one processor posts to both initiator queues,
+/// the other one to both receive queues. Returns true if all went well, and the number of messages.
 fn both_queues_at_once() -> Result<(bool, u32)> {
     let pair = Pair::new()?;
     let (from, to) = (
@@ -228,15 +228,15 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
     Ok((balanced && silent, sides[0].requests.seen.get()))
 }
 
-/// What ends the connection.
+/// A way to end a connection.
 #[derive(Clone, Copy)]
 enum End {
     Flush,
     CloseConnector,
 }
 
-/// One side posts to both of its queues from two processors until the end comes, and goes on
-/// after that. Returns true if each request was refused or has completed once.
+/// Posts to both queues of one side from two processors, before and after the end of its
+/// connection. Returns true if each request was refused or has completed once.
 fn end_meets_posts(
     test_host: &TestHost,
     open_listener: &OpenListener,
@@ -305,19 +305,19 @@ fn rounds(end: End) -> Result<bool> {
     Ok(true)
 }
 
-/// What two posts to the queues of one queue pair say to each other.
+/// The state that two posts to the queues of one queue pair share.
 struct Meeting {
     qp: Ref<Qp>,
-    /// The post to the initiator queue is inside; the one to the receive queue has returned.
+    /// The post to the initiator queue is inside; the post to the receive queue has returned.
     inside: AtomicFlag,
     returned: AtomicFlag,
-    /// The first one was still inside then.
+    /// The post to the initiator queue was still inside then.
     met: AtomicFlag,
     over: AtomicFlag,
 }
 
 impl Meeting {
-    /// Waits, inside of the post, for the other one; only a hang ends that.
+    /// Waits, inside the post, for the post to the receive queue; only a hang ends the wait early.
     fn wait(&self, deadline: Deadline) {
         self.inside.store(true, Release);
         while !self.returned.load(Acquire) {
@@ -329,7 +329,7 @@ impl Meeting {
         self.met.store(true, Release);
     }
 
-    /// Posts a send whose list is not read to its end before the other queue was posted to.
+    /// Posts a send that reads its list to the end only after the post to the receive queue.
     fn post_send(&self) {
         if self.over.load(Acquire) {
             return;
@@ -348,8 +348,8 @@ impl Meeting {
     }
 }
 
-/// Returns true if a post to the receive queue gets through while one to the initiator queue of the
-/// same queue pair is inside; true where there is one processor only.
+/// Returns true if a post to the receive queue returns while a post to the initiator queue of the
+/// same queue pair is inside. Also true with one processor only.
 fn posts_do_not_wait_for_each_other() -> Result<bool> {
     let pair = Pair::new()?;
     let meeting = Meeting {

@@ -113,7 +113,7 @@ impl Qp {
         self.alone(context, Request::InvalidateMw(mw), flags)
     }
 
-    /// An invalidation of what is neither.
+    /// An invalidation of an object that is neither a region nor a window.
     pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Accepted {
         self.alone(context, Request::Invalid, flags)
     }

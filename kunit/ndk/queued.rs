@@ -100,7 +100,7 @@ mod tests {
             };
             kunit_assert_eq!(what.register(&pair.b, mr, 1, REMOTE_WRITE), Ok(()));
             tokens.push(mr.remote_token(), GFP_KERNEL)?;
-            // What comes now waits until the peer has used the token.
+            // Later requests wait until the peer has used the token.
             hold(&pair.b)?;
             kunit_assert_eq!(pair.b.qp.invalidate_mr(3, mr, 0), Ok(()));
         }
@@ -124,7 +124,7 @@ mod tests {
             // CAST: a few.
             assert!(buffer.has(0x21 * (at as u8 + 1), at * PAGE, PAGE));
         }
-        // The last one is valid still, and those before it are not.
+        // Of all tokens, only the last one is still valid.
         kunit_assert_eq!(peer.write(BASE, tokens[ROUNDS - 2], 1)?, REMOTE_RESOURCES);
         assert!(is_over(&pair));
         Ok(())
@@ -150,7 +150,7 @@ mod tests {
         hold(&pair.b)?;
         kunit_assert_eq!(register(1, buffer.page(0)), Ok(()));
         let token = mr.remote_token();
-        // Not memory, and so refused where it is posted.
+        // The page is not memory: the post is refused.
         let posted = register(2, 8 * PAGE_SIZE);
         kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         kunit_assert_eq!(mr.remote_token(), token);

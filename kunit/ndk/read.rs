@@ -73,7 +73,7 @@ mod tests {
         let mut source = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 2, BASE)?;
         source.fill(0x17);
         let token = source.mr()?.remote_token();
-        // The consumer counts from the base that it was notified, over the border of the pages.
+        // The address counts from the base of the region; the range crosses a page border.
         let from = RemoteAddr {
             addr: BASE + PAGE as u64 - 50,
             token,
@@ -89,7 +89,7 @@ mod tests {
         assert!(sink.has(0x17u8.wrapping_sub(50), 100, 300));
         assert!(sink.is_blank(0, 100));
         assert!(sink.is_blank(400, 2 * PAGE - 400));
-        // The peer's queues have nothing to report.
+        // The peer's queues report no result.
         assert!(pair.b.receives.is_silent());
         assert!(pair.b.requests.is_silent());
         Ok(())
@@ -159,7 +159,7 @@ mod tests {
             let mut source = PageBuffer::displaced(&pair.b.pd, PAGE, 2, BASE)?;
             source.fill(0x47);
             let token = source.mr()?.remote_token();
-            // The last bytes of all can be had.
+            // The last bytes of the region can be read.
             kunit_assert_eq!(peer.read(end - 7, token, 7)?, NtStatus::SUCCESS);
             assert!(peer.own.has(0x47u8.wrapping_sub(7), 0, 7));
             kunit_assert_eq!(peer.read(at, token, len)?, REMOTE_RESOURCES);
@@ -182,7 +182,7 @@ mod tests {
         kunit_assert_eq!(read(1, 0, 0x200)?, Ok(()));
         assert!(pair.a.requests.is_silent());
         assert!(sink.is_blank(0, PAGE));
-        // The token is valid still, and is not any more after this one.
+        // The token of the sink is still valid; this read invalidates it.
         kunit_assert_eq!(read(2, 8, 0x100)?, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -213,7 +213,7 @@ mod tests {
         kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(sink.has(0x67, 0, 8));
-        // For the peer, too, and at once.
+        // The token is invalid for the peer, too, and at once.
         kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
@@ -235,7 +235,7 @@ mod tests {
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
         kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        // The second one can be invalidated, and the first one not.
+        // The second region can still be invalidated, the first one cannot.
         kunit_assert_eq!(pair.a.qp.invalidate_mr(2, second.mr()?, 0), Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.a.qp.invalidate_mr(3, first.mr()?, 0), Ok(()));
@@ -286,14 +286,14 @@ mod tests {
         Ok(())
     }
 
-    /// Connects by a transport that is the test itself.
+    /// Connects by a transport that the test drives.
     fn by_hand(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
         Ok(Fake::new()?)
     }
 
     #[test]
     fn ndk_read_06_no_more_reads_than_the_effective_limit_are_in_flight() -> Result {
-        // What each side asks for is bounded by what the other one serves.
+        // The inbound limit of each side bounds the outbound limit of the other.
         for (outbound, inbound) in cases([(2, 8), (8, 2)]) {
             let mut attr = HostAttr::PLAIN;
             attr.connect_fn = by_hand;
@@ -323,7 +323,7 @@ mod tests {
                 if let Some(seq) = started.start(engine, id) {
                     numbers.push(seq, GFP_KERNEL)?;
                     in_turn += 1;
-                    // One place was free, and not two.
+                    // Exactly one place was free.
                     assert!(started.start(engine, id).is_none());
                 }
             }
@@ -356,7 +356,7 @@ mod tests {
         Ok(())
     }
 
-    /// How a read into this sink ends.
+    /// Reads into `sink`; returns the status.
     fn read_into(pair: &Pair, source: &PageBuffer, sink: Sge) -> Result<NtStatus> {
         let posted = pair.a.qp.read(8, [sink].into_iter(), source.remote(0)?, 0);
         posted.map_err(crate::ndk::tests::completion::log_status)?;
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn ndk_read_08_a_sink_needs_local_write() -> Result {
-        // Normal regions that may be read by the owner alone, or by the peer; a fast one.
+        // Normal regions: local read only, remote read, the sink flag. Then a fast region.
         for flags in cases([0, 2, 8]) {
             let pair = Pair::new()?;
             let mut source = pair.b.buffer(PAGE, 2)?;
@@ -392,7 +392,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut source = pair.b.buffer(PAGE, 2)?;
         source.fill(0x29);
-        // Without the flag that says that they are sinks.
+        // Sinks that do not have the sink flag.
         let normal = pair.a.buffer(PAGE, 1)?;
         let fast = PageBuffer::fast(&pair.a.pd, PAGE, false)?;
         registered(&pair.a, &fast, LOCAL_WRITE)?;

@@ -44,16 +44,16 @@ mod tests {
         let to = pair.b.buffer(4096, 1)?;
         let sges = [to.sge(0, 64)?];
         let qp = (*pair.b.qp).clone();
-        // Where nobody may sleep.
+        // In a context that may not sleep.
         let other_task = OtherContext::new(move || {
             let _ = qp.receive(0x1234_5678_9ABC, sges.into_iter());
         })?;
         assert!(other_task.by_timer());
-        // A single one serves a message that waits, without another post behind it.
+        // A single receive serves a message, without another post behind it.
         pair.a.send(2, &NOTHING, 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(0x1234_5678_9ABC, NtStatus::SUCCESS));
-        // It was one.
+        // There was one receive only.
         pair.a.send(3, &NOTHING, 0)?;
         assert!(pair.a.requests.is_silent());
         assert!(pair.b.receives.is_silent());
@@ -101,10 +101,10 @@ mod tests {
         assert!(post(2, &[sge]).is_ok());
         assert!(post(3, &[]).is_ok());
         kunit_assert_eq!(post(4, &[]), Err(NtStatus::NO_MORE_ENTRIES));
-        // The elements are looked at before the room is.
+        // The elements are checked before the room.
         kunit_assert_eq!(post(4, &[sge; 3]), Err(NtStatus::DATA_OVERRUN));
         assert!(pair.b.receives.is_silent());
-        // One that was taken makes room for one.
+        // A used receive makes room for one.
         pair.a.send(1, &[from.sge(0, 16)?], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(post(5, &[]).is_ok());
@@ -209,7 +209,7 @@ mod tests {
         kunit_assert_eq!(pair.b.qp.receive(1, NOTHING.into_iter()), refused);
         pair.connect(READS, READS)?;
         kunit_assert_eq!(pair.b.qp.receive(2, NOTHING.into_iter()), refused);
-        // Nothing was posted by it: the message takes the shared one.
+        // The refused receives were not posted: the message takes the shared one.
         assert!(srq.receive(3, NOTHING.into_iter()).is_ok());
         pair.a.send(4, &NOTHING, 0)?;
         assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));

@@ -78,7 +78,7 @@ mod tests {
         let [normal, fast] = [mr(&pair.b, false)?, mr(&pair.b, true)?];
         kunit_assert_eq!(buffer.register(&fast, 7)?, REFUSED);
         kunit_assert_eq!(request(|done| normal.initialize(1, true, done))?, REFUSED);
-        // Each is still good for its own use, and then for that only.
+        // Each region still serves its own use, and that use only.
         kunit_assert_eq!(buffer.register(&normal, 7)?, NtStatus::SUCCESS);
         kunit_assert_eq!(
             request(|done| fast.initialize(1, true, done))?,
@@ -166,7 +166,7 @@ mod tests {
         assert!(buffer.is_blank(0, 200));
         assert!(buffer.has(0x32, 200, PAGE));
         assert!(buffer.is_blank(PAGE + 200, PAGE - 200));
-        // The memory's own address is none of the region's.
+        // The address of the memory is not an address of the region.
         kunit_assert_eq!(
             peer.write(buffer.addr() + 200, mr.remote_token(), 8)?,
             REMOTE_RESOURCES
@@ -191,7 +191,7 @@ mod tests {
         let to = (PAGE.wrapping_neg()).wrapping_sub(buffer.addr() as usize);
         chain.displace(0, to);
         kunit_assert_eq!(register(&mr, &chain, 4 * PAGE, 7)?, INVALID);
-        // What lies behind the range does not matter.
+        // A gap behind the range does not matter.
         let mut chain = Described::pieces(&buffer.bytes, &[PAGE, PAGE, 2 * PAGE])?;
         chain.displace(2, PAGE);
         kunit_assert_eq!(register(&mr, &chain, 2 * PAGE, 7)?, NtStatus::SUCCESS);
@@ -256,10 +256,10 @@ mod tests {
         let slot = Slot::new()?;
         let len = 4 * PAGE as u64;
         let answer = mr.register(chain.mdl(), len, 7, slot.callback()?);
-        // It was read by nobody, or only looked at, when this is said.
+        // The call has at most read the chain when it returns.
         assert!(matches!(answer, Ok(Progress::Pending)));
         kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
-        // Another use of the same descriptors, and then none at all.
+        // The descriptors describe other memory, and then are freed.
         chain.describe_again(&other.bytes);
         kunit_assert_eq!(
             peer.write(buffer.addr(), mr.remote_token(), len as u32)?,
@@ -288,7 +288,7 @@ mod tests {
         kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
-        // Registered again it has another token.
+        // A second registration has another token.
         kunit_assert_eq!(buffer.register(mr, 7)?, NtStatus::SUCCESS);
         kunit_assert_eq!(buffer.register(mr, 7)?, REFUSED);
         assert!(mr.remote_token() != token);
@@ -342,7 +342,7 @@ mod tests {
         let token = bound(&pair.b, &buffer, &first, range, REMOTE_READ)?;
         bound(&pair.b, &buffer, &second, range, REMOTE_WRITE)?;
         kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
-        // Nothing has changed.
+        // The refusal leaves all access as it was.
         kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         kunit_assert_eq!(
             peer.read(buffer.addr(), mr.remote_token(), 8)?,
@@ -365,7 +365,7 @@ mod tests {
         let range = (buffer.addr(), 64);
         let mr = buffer.mr()?;
         kunit_assert_eq!(pair.b.qp.bind(1, mr, &mw, range, REMOTE_READ), Ok(()));
-        // It may be bound before this is over.
+        // The bind may still be carried out.
         kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
@@ -411,7 +411,7 @@ mod tests {
         kunit_assert_eq!(initialize(5)?, NtStatus::IMPLEMENTATION_LIMIT);
         kunit_assert_eq!(initialize(u32::MAX)?, NtStatus::IMPLEMENTATION_LIMIT);
         kunit_assert_eq!(initialize(0)?, INVALID);
-        // Not to be posted before.
+        // The region cannot be registered before its initialization.
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
         kunit_assert_eq!(posted, Err(INVALID));
         assert!(pair.b.requests.is_silent());

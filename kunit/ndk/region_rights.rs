@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Flags and tokens of regions: who may do what by which (MR-04, MR-08 to MR-10).
+//! Flags and tokens of regions, and the rights that they grant (MR-04, MR-08 to MR-10).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_region_rights)]
 mod tests {
@@ -35,7 +35,7 @@ mod tests {
         rdma::values::token::Token, //
     };
 
-    /// What is tried in a region.
+    /// A use of a region.
     #[derive(Clone, Copy, Debug)]
     enum Use {
         LocalRead,
@@ -44,8 +44,8 @@ mod tests {
         RemoteWrite,
     }
 
-    /// Returns true if a region that is registered with these flags can be used so, over a pair of
-    /// its own. It is an error when what is refused has an effect, or what is not has none.
+    /// Returns true if a region registered with `flags` allows `what`, over a new pair. An error if
+    /// a refused use has an effect, or an allowed one has none.
     fn allows(flags: u32, what: Use) -> Result<bool> {
         let pair = Pair::new()?;
         let mut buffer = pair.b.buffer(PAGE, flags)?;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn ndk_mr_04_each_flag_grants_what_it_says() -> Result {
-        // Flags; local write, remote read, remote write. Local read is there always.
+        // Flags; local write, remote read, remote write. Local read is always granted.
         for (flags, write, remote_read, remote_write) in cases([
             (0, false, false, false),
             (1, true, false, false),
@@ -126,7 +126,7 @@ mod tests {
         for flags in cases([4, 6, 16, 0x8000_0001]) {
             kunit_assert_eq!(buffer.register(&mr, flags)?, NtStatus::INVALID_PARAMETER);
         }
-        // The sink flag goes with every other one.
+        // The sink flag goes with every other flag.
         for flags in cases([8, 9, 10, 11, 13, 15]) {
             kunit_assert_eq!(buffer.register(&mr, flags)?, NtStatus::SUCCESS);
             kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
@@ -148,7 +148,7 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let tokens = [normal.mr()?.local_token(), kept, unused.local_token()];
-        // Names of their own, and of nothing else.
+        // Each token names its own region only.
         assert!(tokens.iter().all(|token| *token != privileged));
         assert!(tokens[0].raw() >> 8 != kept.raw() >> 8);
         registered(&pair.b, &fast, 0)?;
@@ -215,7 +215,7 @@ mod tests {
         Ok(())
     }
 
-    /// How a peer's read or write ends under a token of a region that is registered so.
+    /// Returns the status of a peer's access by a token of a region registered with `flags`.
     fn by(fast: bool, flags: u32, local: bool, write: bool) -> Result<NtStatus> {
         let pair = Pair::new()?;
         let peer = RemotePeer::new(&pair.a, PAGE)?;
@@ -257,7 +257,7 @@ mod tests {
             kunit_assert_eq!(by(fast, write, false, true)?, yes);
             kunit_assert_eq!(by(fast, write, false, false)?, no);
         }
-        // The two tokens of a normal region are one, and that is no right more or less.
+        // The two tokens of a normal region are the same, with the same rights.
         kunit_assert_eq!(by(false, 2, true, false)?, yes);
         kunit_assert_eq!(by(false, 2, true, true)?, no);
         Ok(())

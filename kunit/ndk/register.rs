@@ -277,7 +277,7 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let mut last = mr.remote_token();
-        // Past the end of the key byte.
+        // More registrations than the key byte has values.
         for _ in 0..300 {
             let token = registered(&pair.b, &buffer, RIGHTS)?;
             assert!(token != last);
@@ -305,7 +305,7 @@ mod tests {
             assert!(pair.a.receives.brings(at, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
-        // It is for the owner alone, and not a name of the region for the peer.
+        // The local token is for the owner alone; a peer cannot name the region by it.
         registered(&pair.b, &buffer, RIGHTS)?;
         let peer = RemotePeer::new(&pair.a, PAGE)?;
         kunit_assert_eq!(peer.read(buffer.addr(), kept, 8)?, REMOTE_RESOURCES);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that is open to a peer, connections beside each other, and their ends.
+//! Memory that is open to a peer, further connections, and the ends of connections.
 
 use kernel::prelude::*;
 
@@ -37,11 +37,11 @@ use crate::{
     sys::sge::Sge, //
 };
 
-/// What the peer's refusal is called.
+/// The status of a refusal by the peer.
 pub(super) const REMOTE_RESOURCES: NtStatus =
     NtStatus::of(crate::rdma::values::status::Status::RemoteAccess);
 
-/// A request without bytes.
+/// An empty list.
 pub(super) const NOTHING: [Sge; 0] = [];
 
 /// All combinations of some flags.
@@ -96,7 +96,7 @@ pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> RemoteAddr {
     }
 }
 
-/// How a write of one byte by `test_side` ends.
+/// Writes one byte from `test_side`; returns the status.
 pub(super) fn write_one(test_side: &TestSide, to: RemoteAddr) -> Result<NtStatus> {
     let source = test_side.buffer(1, 0)?;
     let sges = [source.sge(0, 1)?];
@@ -109,7 +109,7 @@ pub(super) fn write_one(test_side: &TestSide, to: RemoteAddr) -> Result<NtStatus
     }
 }
 
-/// Returns true if `test_side` can write one byte there.
+/// Returns true if `test_side` can write one byte to `to`.
 pub(super) fn can_write(test_side: &TestSide, to: RemoteAddr) -> bool {
     let status = write_one(test_side, to);
     if status != Ok(NtStatus::SUCCESS) {
@@ -131,17 +131,17 @@ pub(super) fn beside(pair: &Pair) -> Result<(TestSide, TestSide)> {
     Ok((a, b))
 }
 
-/// Returns true if the connection of `test_side` has ended, as its posts see it; waits for it.
+/// Waits for the end of the connection of `test_side`, as its posts show it; false after a timeout.
 pub(super) fn has_ended(test_side: &TestSide) -> bool {
     wait_until(|| refusal(test_side) == Err(NtStatus::CONNECTION_INVALID))
 }
 
-/// Returns true if `test_side` is connected still.
+/// Returns true if `test_side` is still connected.
 pub(super) fn is_up(test_side: &TestSide) -> bool {
     refusal(test_side) == Err(NtStatus::INVALID_PARAMETER)
 }
 
-/// What becomes of a request that is wrong in itself: the state is looked at first (POST-14).
+/// The refusal of an invalid request: a post checks the state of the queue pair first (POST-14).
 fn refusal(test_side: &TestSide) -> Result<(), NtStatus> {
     let flags = SILENT_SUCCESS | ALLOW_REMOTE_READ;
     test_side.qp.send(0, NOTHING.into_iter(), flags)

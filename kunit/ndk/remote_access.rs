@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`RemotePeer`]: what a peer gets by a token; send queues that are held back; registrations.
+//! [`RemotePeer`]: a peer's access by a token; initiator queues that are held; registrations.
 
 use kernel::prelude::*;
 
@@ -48,7 +48,7 @@ pub(super) const DEFER: u32 = 0x200;
 /// The peer refused a token, its rights or its range.
 pub(super) const REMOTE_RESOURCES: NtStatus = NtStatus::of(Status::RemoteAccess);
 
-/// An address that is no memory: regions that begin there are reached by an index alone.
+/// A base without memory: only an offset from this base names a byte of a region.
 pub(super) const BASE: u64 = 0x4_0000_0000;
 
 /// The context of the requests of a [`RemotePeer`].
@@ -57,7 +57,7 @@ const CONTEXT: u64 = 0x5EAC;
 /// The context of sends and receives that hold a queue.
 const HOLD: u64 = 0x401D;
 
-/// A peer, with bytes of its own from and into which it moves what it asks for.
+/// A peer with a buffer: the source of its writes and the sink of its reads.
 pub(super) struct RemotePeer<'p> {
     test_side: &'p TestSide,
     pub(super) own: PageBuffer,
@@ -70,7 +70,7 @@ impl<'p> RemotePeer<'p> {
         Ok(Self { test_side, own })
     }
 
-    /// How a read of `len` bytes under a token ends.
+    /// Reads `len` bytes under a token; returns the status.
     pub(super) fn read(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
         let from = RemoteAddr { addr, token };
@@ -79,7 +79,7 @@ impl<'p> RemotePeer<'p> {
         self.end()
     }
 
-    /// How a write of the first `len` bytes under a token ends.
+    /// Writes the first `len` bytes under a token; returns the status.
     pub(super) fn write(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
         let to = RemoteAddr { addr, token };
@@ -98,13 +98,12 @@ impl<'p> RemotePeer<'p> {
     }
 }
 
-/// Holds the queue of `test_side` back: what is posted behind this is not carried out before
-/// [`release`].
+/// Holds the initiator queue of `test_side`: no later request is carried out before [`release`].
 pub(super) fn hold(test_side: &TestSide) -> Result {
     test_side.send(HOLD, &[], SILENT)
 }
 
-/// Lets a queue that `peer`'s side holds go on, and waits until the held send has arrived.
+/// Posts the receive that a held queue waits for, and waits for the arrival of the held send.
 pub(super) fn release(peer: &TestSide) -> Result {
     peer.receive(HOLD, &[])?;
     match peer.receives.brings(HOLD, NtStatus::SUCCESS) {
@@ -113,12 +112,12 @@ pub(super) fn release(peer: &TestSide) -> Result {
     }
 }
 
-/// Returns true if a side takes requests. What is posted to find out is refused in any case.
+/// Returns true if a side takes requests. The probe itself is refused in any case.
 pub(super) fn takes_requests(test_side: &TestSide) -> bool {
     test_side.qp.invalidate_other(0, 0) == Err(NtStatus::INVALID_PARAMETER)
 }
 
-/// Returns true if the connection has ended for both sides; waits for it.
+/// Waits for the end of the connection on both sides; false after a timeout.
 pub(super) fn is_over(pair: &Pair) -> bool {
     let gone = |test_side: &TestSide| {
         test_side.qp.invalidate_other(0, 0) == Err(NtStatus::CONNECTION_INVALID)
@@ -126,7 +125,7 @@ pub(super) fn is_over(pair: &Pair) -> bool {
     wait_until(|| gone(&pair.a) && gone(&pair.b))
 }
 
-/// What a fast registration names.
+/// The parameters of a fast registration.
 #[derive(Clone, Copy)]
 pub(super) struct RegRequest<'a> {
     pub(super) pages: &'a [u64],
@@ -154,7 +153,7 @@ impl RegRequest<'_> {
     }
 }
 
-/// Registers all of a buffer, addressed as it is, and waits for that.
+/// Registers a whole buffer, at its own addresses, and waits for the result.
 pub(super) fn registered(test_side: &TestSide, buffer: &PageBuffer, flags: u32) -> Result<Token> {
     buffer
         .fast_register(&test_side.qp, CONTEXT, flags)?
@@ -165,7 +164,7 @@ pub(super) fn registered(test_side: &TestSide, buffer: &PageBuffer, flags: u32) 
     }
 }
 
-/// Ends what a fast registration began, and waits for that.
+/// Invalidates a region, and waits for the result.
 pub(super) fn invalidated(test_side: &TestSide, mr: &Mr) -> Result {
     test_side
         .qp
@@ -182,7 +181,7 @@ pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
     made(|done| test_side.pd.create_mw(done))
 }
 
-/// Binds a window to a range and waits for that.
+/// Binds a window to a range, and waits for the result.
 pub(super) fn bound(
     test_side: &TestSide,
     buffer: &PageBuffer,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`RequestSet`]: what it takes to post an initiator request of each kind.
+//! [`RequestSet`]: the memory that an initiator request of each kind needs.
 
 use kernel::prelude::*;
 
@@ -43,7 +43,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// All of them, in an order in which each of them can succeed.
+    /// All kinds, in an order in which each of them can succeed.
     pub(super) const ALL: [Self; 7] = [
         Self::Register,
         Self::Send,
@@ -54,7 +54,7 @@ impl Kind {
         Self::Invalidate,
     ];
 
-    /// The type that a result of it has.
+    /// The type of a result of this kind.
     pub(super) const fn operation(self) -> u32 {
         match self {
             Self::Register => operation::FAST_REGISTER,
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// What the engine calls it.
+    /// The engine's opcode of this kind.
     pub(super) const fn work(self) -> WcOpcode {
         match self {
             Self::Register => WcOpcode::RegMr,
@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// The flags that its page names, as numbers.
+    /// The flags on the page of the function in NDKPI, as numbers.
     pub(super) const fn flags(self) -> u32 {
         match self {
             Self::Send | Self::SendAndInvalidate => 0x001 | 0x002 | 0x004 | 0x040 | 0x200,
@@ -93,10 +93,10 @@ impl Kind {
 
 /// The memory that requests of side `a` name.
 pub(super) struct RequestSet {
-    /// For fast registration, by each side.
+    /// Regions for fast registration, one of each side.
     pub(super) fast: PageBuffer,
     pub(super) theirs: PageBuffer,
-    /// Registered, with all rights, on each side.
+    /// Regions registered with all rights, one of each side.
     pub(super) here: PageBuffer,
     pub(super) there: PageBuffer,
     pub(super) window: Own<Mw>,
@@ -114,7 +114,7 @@ impl RequestSet {
         })
     }
 
-    /// Posts a request of that kind from `a`, valid but for whatever `flags` say.
+    /// Posts a request of that kind from `a`, valid unless `flags` are not.
     pub(super) fn post(
         &self,
         a: &TestSide,
@@ -135,7 +135,7 @@ impl RequestSet {
             Kind::Read => qp.read(context, list, there, flags),
             Kind::Register => self.fast.fast_register(qp, context, flags)?,
             Kind::Bind => {
-                // Without any right a bind is none.
+                // A bind needs at least one right.
                 let range = (self.here.addr(), 64);
                 qp.bind(context, self.here.mr()?, &self.window, range, flags | 0x008)
             }
@@ -144,7 +144,7 @@ impl RequestSet {
     }
 }
 
-/// The same request as a list of `count` elements over that many pieces of a buffer.
+/// A list of `count` elements over as many pieces of a buffer.
 pub(super) fn list(buffer: &PageBuffer, count: usize) -> Result<KVec<Sge>> {
     let mut list = KVec::new();
     for at in 0..count {
@@ -153,12 +153,12 @@ pub(super) fn list(buffer: &PageBuffer, count: usize) -> Result<KVec<Sge>> {
     Ok(list)
 }
 
-/// An element that only its length makes what it is.
+/// An element of which only the length matters.
 pub(super) const fn of_length(len: u32) -> Sge {
     Sge::new(0x1000, len, Token::from_raw(0))
 }
 
-/// Sizes with room for so many initiator requests.
+/// Sizes with room for `requests` initiator requests.
 pub(super) const fn deep(requests: u32) -> QpCaps {
     QpCaps {
         send_wr: requests,

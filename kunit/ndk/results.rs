@@ -48,7 +48,7 @@ mod tests {
 
     const REMOTE_RESOURCES: u32 = 0xC000_013D;
 
-    /// The contexts of up to so many results, and what the call said.
+    /// Takes up to `most` results; returns their number and their contexts.
     fn take(queue: &Queue, most: u32) -> Result<(u32, KVec<u64>)> {
         let mut contexts = KVec::with_capacity(most as usize, GFP_KERNEL)?;
         let count = queue.cq.results(most, |result| {
@@ -118,7 +118,7 @@ mod tests {
         kunit_assert_eq!(got.bytes, 9);
         kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
         kunit_assert_eq!(got.output, token.raw());
-        // The sender's is a send.
+        // The result at the sender is that of a send.
         let sent = pair.a.requests.next()?;
         kunit_assert_eq!(sent.operation, operation::SEND);
         kunit_assert_eq!(sent.output, 0);
@@ -134,7 +134,7 @@ mod tests {
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.receives.is_silent());
         assert!(pair.b.requests.is_silent());
-        // Cancelled ones, too.
+        // Cancelled requests, too.
         pair.a.receive(3, &[])?;
         pair.a.qp.flush();
         assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
@@ -207,7 +207,7 @@ mod tests {
         );
         pair.a.send(11, &[bad], op_flags::DEFER)?;
         pair.a.send(12, &[from.sge(0, 8)?], op_flags::DEFER)?;
-        // One whose success would not be reported.
+        // A request whose success would not be reported.
         pair.a
             .send(13, &[from.sge(0, 8)?], op_flags::SILENT_SUCCESS)?;
         assert!(pair.a.requests.brings(11, NtStatus::ACCESS_VIOLATION));
@@ -216,7 +216,7 @@ mod tests {
         assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
         let refused = pair.a.qp.send(14, [].into_iter(), 0);
         kunit_assert_eq!(refused, Err(NtStatus::CONNECTION_INVALID));
-        // The peer's connection is gone, and nothing has reached it.
+        // The connection of the peer is gone, and no message has reached the peer.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
         assert!(pair.b.receives.is_silent());
         // A receive that comes later is cancelled as well.
@@ -250,7 +250,7 @@ mod tests {
         let region = pair.a.buffer(4096, mr_flags::REMOTE_WRITE)?;
         let mw = made(|done| pair.a.pd.create_mw(done))?;
         let range = (region.addr(), 64);
-        // Nobody receives.
+        // The peer has no receive.
         pair.a.send(1, &[], op_flags::DEFER)?;
         let flags = op_flags::DEFER | op_flags::ALLOW_REMOTE_READ;
         let bind = pair.a.qp.bind(2, region.mr()?, &mw, range, flags);
@@ -273,7 +273,7 @@ mod tests {
             let pair = Pair::new()?;
             let local = pair.a.buffer(4096, mr_flags::LOCAL_WRITE)?;
             let fast = PageBuffer::fast(&pair.a.pd, 4096, true)?;
-            // Its peer may do nothing with it.
+            // A region without remote rights.
             let closed = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
             let there = closed.remote(0)?;
             let sge = local.sge(0, 8)?;
@@ -288,7 +288,7 @@ mod tests {
                     operation::READ,
                     REMOTE_RESOURCES,
                 ),
-                // Not registered: nothing to invalidate.
+                // A region that is not registered cannot be invalidated.
                 2 => (
                     pair.a.qp.invalidate_mr(1, fast.mr()?, 0),
                     operation::INVALIDATE,
@@ -333,10 +333,10 @@ mod tests {
         Ok(())
     }
 
-    /// Messages of each sender.
+    /// The number of messages of each sender.
     const MESSAGES: u64 = 400;
 
-    /// Posts receive and send, again and again, as far as there is room.
+    /// Posts receives and sends, as far as there is room; returns true if all have completed.
     fn stream(from: &TestSide, to: &TestSide) -> bool {
         let mut hang = Deadline::of_a_hang();
         let (mut sent, mut taken) = (0, 0);
@@ -356,9 +356,9 @@ mod tests {
         taken == MESSAGES
     }
 
-    /// Polls until the queue is empty, arms it, and waits for the call: nothing may be missed
-    /// (ARM-14). Returns what came from each queue pair, how often it armed, and whether all came in
-    /// order and with success.
+    /// Arms the queue, waits for the call, and polls until the queue is empty: no result may be
+    /// missed (ARM-14). Returns the number of results of each queue pair, the number of arms, and
+    /// true if all results came in order and with success.
     fn take_all(queue: &Queue) -> ([u64; 2], u32, bool) {
         let (mut next, mut armed, mut ordered) = ([0u64; 2], 0, true);
         while next[0] + next[1] < 2 * MESSAGES {
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn ndk_comp_07_a_consumer_alone_loses_nothing_of_what_several_producers_bring() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-        // Room for all: the producers do not wait for this side.
+        // Room for all results: the producers do not wait for this side.
         let queue = pair.test_host.queue(1024)?;
         let mut others = (
             TestSide::new(&pair.test_host.adapter, 0xC, SIZES)?,

@@ -162,7 +162,7 @@ mod tests {
         assert!(pair.b.receives.has_called(0));
         pair.a.send(2, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
-        // In a group the one in the middle alone is; the others are received as usual.
+        // Of a group only the flagged message is solicited; the others are received as usual.
         for context in cases(1..3) {
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
@@ -194,7 +194,7 @@ mod tests {
         pair.a
             .send(3, &NOTHING, SILENT_SUCCESS | SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
-        // All of the group is there when the notification is.
+        // All results of the group are there when the notification comes.
         for context in cases(0..4) {
             let got = pair.b.receives.poll();
             assert!(got.is_some_and(|r| r.request_context == context));
@@ -204,7 +204,7 @@ mod tests {
         Ok(())
     }
 
-    /// Looks into a completion queue inside of its call.
+    /// A consumer that polls a completion queue inside its calls.
     #[pin_data]
     struct Watch {
         #[pin]
@@ -252,10 +252,10 @@ mod tests {
             pair.a
                 .send(1, &NOTHING, SILENT_SUCCESS | SEND_AND_SOLICIT_EVENT)?;
             fine &= wait_until(|| watch.calls.get() == n + 1);
-            // Whatever was found was found in calls.
+            // All results were found in calls.
             fine &= watch.found.get() == n + 1;
         }
-        // The queue is to go in the end.
+        // Breaks the cycle of references, so that the queue goes in the end.
         let cycle = watch.cq.lock().take();
         drop(cycle);
         assert!(fine);
@@ -272,13 +272,13 @@ mod tests {
         pair.a.send(1, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(0));
-        // Nothing stays behind for an arm that comes later.
+        // The flag does not satisfy a later arm.
         pair.b.receives.cq.arm(notify::SOLICITED);
         assert!(pair.b.receives.has_called(0));
         pair.a.send(2, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
         assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
-        // Armed for something else.
+        // Armed for errors.
         pair.b.receives.cq.arm(notify::ERRORS);
         pair.a.send(3, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
@@ -302,7 +302,7 @@ mod tests {
         pair.a.send(4, &[from.sge(100, 18)?], 0)?;
         assert!(pair.b.receives.brings(2, NtStatus::BUFFER_OVERFLOW));
         assert!(pair.a.requests.brings(4, REMOTE_RESOURCES));
-        // Nothing was written over.
+        // The failed message has written no byte.
         assert!(to.has(1, 0, 16));
         assert!(to.bytes[16..].iter().all(|b| *b == 0));
         assert!(has_ended(&pair.a));
@@ -336,7 +336,7 @@ mod tests {
             ..HostAttr::PLAIN
         };
         let pair = Pair::with(&attr, SIZES, SIZES)?;
-        // A silent one reports its failure, too; what is behind it is cancelled.
+        // A silent send reports its failure, too; the later send is cancelled.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS | DEFER)?;
         pair.a.send(2, &NOTHING, 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));

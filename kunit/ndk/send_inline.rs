@@ -30,10 +30,10 @@ mod tests {
         sys::sge::Sge, //
     };
 
-    /// A token that names nothing.
+    /// A token without a region.
     const JUNK: Token = Token::from_raw(0xBAD0_BAD0);
 
-    /// An element over bytes wherever they are.
+    /// An element over bytes at any virtual address.
     fn at(bytes: &[u8], token: Token) -> Sge {
         let addr = black_box(bytes.as_ptr()).addr() as u64;
         // CAST: a test's size.
@@ -52,7 +52,7 @@ mod tests {
         for (context, offset) in cases([(1, 0), (2, 32), (3, 64)]) {
             pair.b.receive(context, &[to.sge(offset, 32)?])?;
         }
-        // Held back: the transport sees them long after the call.
+        // Deferred: the transport gets the bytes long after the call.
         assert!(post(&pair.a, 1, &[at(&bytes, JUNK)], INLINE | DEFER).is_ok());
         bytes.fill(0x22);
         let mut sges = [at(&bytes[..20], JUNK), at(&bytes[20..], JUNK)];
@@ -61,7 +61,7 @@ mod tests {
         black_box(&sges);
         bytes.fill(0x33);
         black_box(&bytes);
-        // The buffer may even go.
+        // The buffer may even be freed.
         drop(bytes);
         assert!(pair.a.requests.is_silent());
         assert!(pair.b.receives.is_silent());
@@ -83,8 +83,8 @@ mod tests {
         let to = pair.b.buffer(4096, 1)?;
         let mapped = VVec::from_elem(0x6Bu8, 2 * PAGE, GFP_KERNEL)?;
         let mut local = [0x7Cu8; 16];
-        // A logical address is never one of these: the second crosses pages that need not be
-        // neighbours, the others are the module's and the stack.
+        // None of these is at a logical address: the first is in the module, the second crosses
+        // pages that need not be neighbours, the third is on the stack.
         let privileged = pair.a.pd.privileged_token();
         let table = [
             (at(&CONSTANT, privileged), 0x5A),
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn ndk_send_08_an_address_that_cannot_be_read_fails_the_request() -> Result {
-        // Behind the one page there is a hole in the kernel's address space.
+        // Behind the page is a hole in the kernel's address space.
         let page = VVec::from_elem(1u8, PAGE, GFP_KERNEL)?;
         let end = page.as_ptr().addr() as u64 + PAGE as u64;
         let bad = [
@@ -125,11 +125,11 @@ mod tests {
             assert!(post(&pair.a, 2, &list, INLINE | SILENT_SUCCESS).is_ok());
             assert!(pair.a.requests.brings(2, NtStatus::ACCESS_VIOLATION));
             assert!(has_ended(&pair.a));
-            // Nothing of it came out, and the receive is still to be cancelled.
+            // No byte has arrived, and the receive is not yet cancelled.
             assert!(pair.b.receives.is_silent());
             assert!(to.bytes.iter().all(|b| *b == 0));
         }
-        // The end of the page itself is fine.
+        // The last bytes of the page itself can be read.
         let pair = Pair::new()?;
         let to = pair.b.buffer(4096, 1)?;
         pair.b.receive(1, &[to.sge(0, 64)?])?;
@@ -201,7 +201,7 @@ mod tests {
         let huge = from.sge(0, 64)?;
         let huge = Sge::new(huge.addr(), u32::MAX, huge.token());
         kunit_assert_eq!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE), over);
-        // Nothing was posted, and the queue serves on.
+        // The refused requests were not posted, and the queue serves on.
         assert!(pair.a.requests.is_silent());
         assert!(pair.b.receives.is_silent());
         assert!(is_up(&pair.a));

@@ -83,7 +83,7 @@ mod tests {
         from.fill(5);
         let [memory, spared] = [opened(&pair.b, 4096)?, opened(&pair.b, 4096)?];
         assert!(can_write(&other, memory.remote(0)?));
-        // Posted is not yet invalidated: no receive is there.
+        // The post alone does not invalidate: there is no receive.
         assert!(post(&pair.a, 1, &[from.sge(0, 48)?], 0, token_of(&memory)?).is_ok());
         assert!(pair.a.requests.is_silent());
         assert!(can_write(&other, memory.remote(0)?));
@@ -91,7 +91,7 @@ mod tests {
         assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
         assert!(to.has(5, 0, 48));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        // That one and no other.
+        // The token of `memory` and no other.
         assert!(can_write(&other, spared.remote(0)?));
         kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
         assert!(is_up(&pair.a));
@@ -122,7 +122,7 @@ mod tests {
             assert!(post(&pair.a, 1, &[from.sge(0, 16)?], flags, token).is_ok());
             if flags & DEFER != 0 {
                 assert!(pair.b.receives.is_silent());
-                // Held back, and taken already where it is inline.
+                // The request is deferred; inline data were taken by the call.
                 from.fill(4);
                 pair.b.receive(2, &[])?;
                 pair.a.send(2, &NOTHING, 0)?;
@@ -147,7 +147,7 @@ mod tests {
         kunit_assert_eq!(count, 32);
         assert!(pair.a.requests.is_silent());
         assert!(pair.b.receives.is_silent());
-        // Others are refused.
+        // All other flags are refused.
         open(&pair.b, &memory)?;
         for flag in cases((0..32).map(|bit| 1 << bit)) {
             if all.iter().all(|f| *f != flag) {
@@ -170,7 +170,7 @@ mod tests {
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         let token = token_of(&memory)?;
-        // Another failure.
+        // Refusals for other reasons.
         let from = pair.a.buffer(4096, 0)?;
         let long = post(&pair.a, 1, &[from.sge(0, 65)?], INLINE, token);
         kunit_assert_eq!(long, Err(NtStatus::BUFFER_OVERFLOW));
@@ -195,7 +195,7 @@ mod tests {
         assert!(other_task.by_timer());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.b.receives.next()?.output, token.raw());
-        // The entry of the table does the same.
+        // The entry of the dispatch table does the same.
         open(&pair.b, &memory)?;
         pair.b.receive(3, &[])?;
         let status = send_and_invalidate(&pair.a.qp, 4, token_of(&memory)?)?;
@@ -213,7 +213,7 @@ mod tests {
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[])?;
         for (context, status) in cases([(3, NtStatus::SUCCESS), (4, REMOTE_RESOURCES)]) {
-            // The second time the token is not valid any more.
+            // The second time the token is invalid.
             assert!(post(&pair.a, context, &NOTHING, 0, token).is_ok());
             let result = pair.a.requests.next()?;
             kunit_assert_eq!(result.request_context, context);
@@ -249,7 +249,7 @@ mod tests {
             assert!(token != last);
             kunit_assert_eq!(got.request_context, context);
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
-            // A plain one behind it names none.
+            // A later plain message names no token.
             let plain = pair.b.receives.next()?;
             kunit_assert_eq!(plain.operation, operation::RECEIVE);
             kunit_assert_eq!(plain.output, 0);
@@ -260,8 +260,7 @@ mod tests {
 
     #[test]
     fn ndk_sinv_10_it_is_received_without_any_agreement() -> Result {
-        // A connection that allows no reads, and private data that says nothing of it; in both
-        // directions.
+        // A connection without reads, and private data without an agreement; in both directions.
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let none = ReadLimits {
             inbound: 0,
@@ -334,7 +333,7 @@ mod tests {
         pair.b.receive(1, &[])?;
         assert!(post(&pair.a, 2, &NOTHING, 0, token_of(&memory)?).is_ok());
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        // Taken when it is posted, judged when it is carried out.
+        // The request is accepted when it is posted, and checked when it is carried out.
         assert!(pair.b.qp.invalidate_mr(3, memory.mr()?, 0).is_ok());
         let result = pair.b.requests.next()?;
         kunit_assert_eq!(result.request_context, 3);
@@ -396,7 +395,7 @@ mod tests {
         let (gather, scatter) = ([from.sge(0, LONG as u32)?], [to.sge(0, LONG as u32)?]);
         pair.b.receive(1, &scatter)?;
         let token = token_of(&memory)?;
-        // The message begins here and goes on in softirq, which the flush is before.
+        // The message begins here and goes on in a thread of this processor, after the flush.
         let softirqs_off = BhDisabled::enter();
         let posted = post(&pair.a, 2, &gather, 0, token);
         pair.b.qp.flush();

@@ -8,9 +8,9 @@
 //!   control   a --- sends with invalidation ---> b     /
 //! ```
 //!
-//! In each round the owner registers the memory, lets the stream work, and has its token
-//! invalidated by a message of the control connection. As soon as it sees the completion the
-//! memory is its own: no byte may change. The stream breaks on the way and is made anew.
+//! In each round the owner registers the memory, lets the stream write, and has the token
+//! invalidated by a message of the control connection. Once the owner sees the completion, no byte
+//! may change. The invalidation breaks the stream, which is made anew.
 
 use kernel::{
     new_spinlock_irq,
@@ -89,9 +89,9 @@ use crate::{
     }, //
 };
 
-/// What the owner puts into the memory once it has it back.
+/// The byte that the owner writes into the memory after the completion.
 const SECRET: u8 = 0xEE;
-/// What the stream writes.
+/// The byte that the stream writes.
 const INK: u8 = 0xA5;
 
 const SIZE: usize = 4 * PAGE;
@@ -115,14 +115,14 @@ struct Stream {
     posted: Tally,
     written: Tally,
     refused: Tally,
-    /// Writes that ended in another way than success, a refusal or a cancellation.
+    /// Writes that ended with a status other than success, a refusal or a cancellation.
     odd: Tally,
-    /// Turns that are over.
+    /// The number of completed turns.
     turns: Atomic<u32>,
 }
 
 impl Stream {
-    /// Takes what is done, and posts as much as goes. In softirq.
+    /// Takes the results, and posts writes until one is refused, four at most. In softirq.
     fn turn(&self) {
         self.work();
         let turns = self.turns.load(Acquire);
@@ -143,7 +143,7 @@ impl Stream {
         });
         for _ in 0..4 {
             let n = self.posted.hit();
-            // A piece of its own each time, up to the end.
+            // Another piece each time, up to the end.
             // CAST: below the size.
             let offset = (n.wrapping_mul(7919) % u64::from(self.ink.len())) as u32;
             let len = self.ink.len() - offset;
@@ -159,7 +159,7 @@ impl Stream {
     }
 }
 
-/// What came of it.
+/// The result of a race.
 #[derive(Debug)]
 struct Score {
     rounds: u64,
@@ -169,7 +169,7 @@ struct Score {
     odd: u64,
 }
 
-/// Everything that takes part, but for the worker.
+/// The objects of a race, except the worker.
 struct Scene {
     stream: Arc<Stream>,
     active: TestSide,
@@ -225,7 +225,7 @@ impl Scene {
         })
     }
 
-    /// Registers the memory; its token.
+    /// Registers the memory; returns its token.
     fn open(&self) -> Result<Token> {
         let mut pages = KVec::new();
         for at in 0..SIZE / PAGE {
@@ -280,7 +280,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Ends the stream; returns when its worker does not use it any more.
+    /// Ends the stream, and waits until its worker does not use it any more.
     fn stop(&mut self) -> Result {
         let feed = self.stream.feed.lock().take();
         drop(feed);
@@ -291,7 +291,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Has the token invalidated; returns at once when the completion is visible.
+    /// Has the token invalidated; returns as soon as the completion is visible.
     fn be_invalidated(&self, token: Token) -> Result {
         let (a, b) = (&self.pair.a, &self.pair.b);
         b.receive(7, &[])?;
@@ -313,7 +313,7 @@ impl Scene {
         }
     }
 
-    /// How often the memory changes while it has to stand still.
+    /// Returns the number of looks that find the memory changed while it must not change.
     fn watch(&self) -> u64 {
         self.memory.fill(SECRET);
         (0..LOOKS).fold(0, |changed, _| {
@@ -338,7 +338,7 @@ fn race() -> Result<Score> {
         linger(rounds);
         scene.be_invalidated(token)?;
         changed += scene.watch();
-        // Whatever it posts next is refused.
+        // The next write of the stream is refused.
         wait_for(|| scene.stream.refused.get() > rounds)?;
         scene.stop()?;
         changed += u64::from(!scene.memory.is(0, SIZE, SECRET));
@@ -367,7 +367,7 @@ mod tests {
         assert!(score.rounds >= LEAST);
         kunit_assert_eq!(score.changed, 0);
         kunit_assert_eq!(score.odd, 0);
-        // There was somebody to be stopped, and he was.
+        // In each round the stream has written, and was then refused.
         assert!(score.written >= score.rounds);
         assert!(score.refused >= score.rounds);
         Ok(())
@@ -388,7 +388,7 @@ mod tests {
             pair.b.receive(1, &[])?;
             let none = NOTHING.into_iter();
             let sent = pair.a.qp.send_and_invalidate(2, none, 0, to.token);
-            // What is visible is looked at first of all.
+            // The write comes right after the completion is visible.
             let got = pair.b.receives.next()?;
             let status = write_one(&other, to)?;
             assert!(sent.is_ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What SendAndInvalidate may invalidate, and what it may not (SINV-07 to SINV-09).
+//! Tokens that SendAndInvalidate may invalidate, and tokens that it may not (SINV-07 to SINV-09).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_send_invalidate_targets)]
 mod tests {
@@ -36,7 +36,7 @@ mod tests {
         rdma::values::token::Token, //
     };
 
-    /// Sends a message that invalidates `token`; how it ends at the sender and at the receiver.
+    /// Sends a message that invalidates `token`; returns the statuses of send and receive.
     fn ends(pair: &Pair, token: Token) -> Result<(NtStatus, NtStatus)> {
         pair.b.receive(1, &[])?;
         let posted = pair
@@ -75,7 +75,7 @@ mod tests {
         pair.b.receive(2, &[])?;
         let none = || NOTHING.into_iter();
         assert!(pair.a.qp.send_and_invalidate(3, none(), 0, stale).is_ok());
-        // What was posted behind it is not carried out.
+        // A later request is not carried out.
         let _ = pair.a.qp.send(4, none(), 0);
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.request_context, 1);
@@ -85,10 +85,10 @@ mod tests {
         assert!(sent.status != NtStatus::SUCCESS);
         assert!(has_ended(&pair.a));
         assert!(has_ended(&pair.b));
-        // The second receive was taken by nobody.
+        // No message has used the second receive.
         pair.b.qp.flush();
         assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
-        // The sender's consumer is notified by a disconnect event.
+        // The sender's consumer gets a disconnect event.
         assert!(wait_until(|| pair.a.disconnects.get() == 1));
         Ok(())
     }
@@ -102,7 +102,7 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         let token = memory.mr()?.remote_token();
         kunit_assert_eq!(ends(&pair, token)?, (NtStatus::SUCCESS, NtStatus::SUCCESS));
-        // Once more.
+        // The same token once more.
         assert!(refuses(&pair, token));
         Ok(())
     }
@@ -121,7 +121,7 @@ mod tests {
         assert!(can_write(&pair.a, through(&opening, &region)));
         kunit_assert_eq!(ends(&pair, opening.remote_token())?, fine);
         assert!(is_up(&pair.a));
-        // The region below stays.
+        // The region of the window stays valid.
         assert!(can_write(&pair.a, region.remote(0)?));
         kunit_assert_eq!(
             write_one(&pair.a, through(&opening, &region))?,
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn ndk_sinv_09_a_region_of_another_domain_may_not_be() -> Result {
         let pair = Pair::new()?;
-        // The sender's own, and one that is the receiver's in another domain.
+        // A region of the sender, and a region of another domain at the receiver.
         let foreign = opened(&pair.a, 4096)?;
         let token = foreign.mr()?.remote_token();
         assert!(refuses(&pair, token));
@@ -152,7 +152,7 @@ mod tests {
         let (other, there) = beside(&pair)?;
         let stranger = pd(&pair.test_host.adapter)?;
         let memory = PageBuffer::fast(&stranger, 4096, true)?;
-        // It cannot even be registered here, so it is not valid either.
+        // The region cannot even be registered here, so its token is not valid either.
         assert!(memory.fast_register(&there.qp, 1, 0)?.is_err());
         assert!(refuses(&pair, memory.mr()?.remote_token()));
         assert!(is_up(&other));

@@ -35,7 +35,7 @@ mod tests {
         rdma::values::qp::QpCaps, //
     };
 
-    /// An adapter that is not as large as others.
+    /// An adapter with small limits.
     const SMALL: HostAttr = HostAttr {
         limits: Limits {
             requests: 40,
@@ -143,7 +143,7 @@ mod tests {
             threshold: 0,
         };
         let srq = made(|done| pair.b.pd.create_srq(shared, None, done))?;
-        // Those of the queue pair do not count, in either direction.
+        // The queue pair's own sizes of receives do not count, too large or too small.
         let sizes = [
             QpCaps {
                 recv_wr: u32::MAX,
@@ -162,7 +162,7 @@ mod tests {
                 pair.b.pd.create_qp(queues, Some(&srq), 0xB, sizes, done)
             })?;
         }
-        // Those of requests do.
+        // The sizes of requests do count.
         let refused = create(|done| {
             let queues = (&*pair.b.receives.cq, &*pair.b.requests.cq);
             let sizes = QpCaps {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a layer of the older service provider interface finds in `Send` (SPI-01 to SPI-15).
+//! `Send` as a layer of the older service provider interface finds it (SPI-01 to SPI-15).
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_spi)]
 mod tests {
@@ -67,18 +67,18 @@ mod tests {
         ND_REMOTE_ERROR,
     ];
 
-    /// The number that a status is to C.
+    /// The number of a status in C.
     fn number(status: NtStatus) -> u32 {
         // CAST: the bits stay.
         status.raw() as u32
     }
 
-    /// What a post that is to be refused says.
+    /// The status of a refused post; 0 if the post was accepted.
     fn refusal(posted: Result<(), NtStatus>) -> u32 {
         posted.map_or_else(number, |()| 0)
     }
 
-    /// How a send of 64 bytes ends that a transport ends in that way.
+    /// Returns the status of a send of 64 bytes that the transport ends with `status`.
     fn ends(status: Status) -> Result<u32> {
         let mut manual = ManualPair::new()?;
         let buffer = manual.pair.a.buffer(4096, 0)?;
@@ -91,7 +91,7 @@ mod tests {
             .ok_or(EINVAL)
     }
 
-    /// A pair where nobody waits long for a receive.
+    /// A pair with a timeout of 1 ms for messages that wait for a receive.
     fn hasty() -> Result<Pair> {
         let attr = HostAttr {
             rnr_ms: 1,
@@ -128,7 +128,7 @@ mod tests {
         pair.b.receive(1, &[])?;
         pair.a.send(1, &[], 0)?;
         kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_SUCCESS);
-        // Behind one that fails, one that is cancelled.
+        // A send that fails, and a later send that is cancelled.
         pair.a.send(2, &[buffer.sge(0, 64)?], 0)?;
         pair.a.send(3, &[], 0)?;
         pair.b.receive(2, &[])?;
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn ndk_spi_03_a_send_that_times_out_fails_and_not_with_a_status_of_success() -> Result {
         let pair = hasty()?;
-        // Silent: if this were a success nothing would come.
+        // Silent: a success would bring no result.
         pair.a.send(1, &[], SILENT_SUCCESS)?;
         let got = pair.a.requests.next()?;
         kunit_assert_eq!(got.request_context, 1);
@@ -195,7 +195,7 @@ mod tests {
         // 2: waits for reads. 1: silent, but for failure.
         kunit_assert_eq!(request_set.post(a, Kind::Read, 1, 0x1)?, Ok(()));
         kunit_assert_eq!(request_set.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)?, Ok(()));
-        // The inline flag of version 2 is another one here: a layer translates it.
+        // The inline flag of version 2 has another value here: a layer translates it.
         kunit_assert_eq!(
             request_set.post(a, Kind::Send, 3, 0x20)?,
             Err(NtStatus::INVALID_PARAMETER)
@@ -221,7 +221,7 @@ mod tests {
             pair.b.receive(context, &[])?;
         }
         queue.cq.arm(notify::SOLICITED);
-        // A group: the flag on the last one, and one call for all of them.
+        // A group: the flag on the last message, and one call for all.
         pair.a.send(1, &[], 0)?;
         pair.a.send(2, &[], 0)?;
         assert!(queue.has_called(0));
@@ -231,7 +231,7 @@ mod tests {
         for context in cases(0..3) {
             assert!(queue.brings(context, NtStatus::SUCCESS));
         }
-        // Without an arm the flag means nothing.
+        // Without an arm the flag has no effect.
         pair.a.send(4, &[], SEND_AND_SOLICIT_EVENT)?;
         assert!(queue.brings(3, NtStatus::SUCCESS));
         assert!(queue.has_called(1));
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn ndk_spi_07_errors_satisfy_the_arm_that_a_layer_asks_for() -> Result {
-        // An arm for errors is for those of the queue alone here, so a layer that is asked for
+        // Here an arm for errors is for errors of the queue only, so a layer that is asked for
         // errors arms for solicited events, which every failed request satisfies.
         for (kind, calls) in cases([
             (notify::ANY, 1),
@@ -286,7 +286,7 @@ mod tests {
         let refused = pair.a.qp.send(1, long.into_iter(), 0);
         kunit_assert_eq!(refusal(refused), ND_BUFFER_OVERFLOW);
         assert!(pair.a.requests.is_silent());
-        // As a completion it says that a receive was too small.
+        // In a completion this status means that a receive was too small.
         let buffer = pair.a.buffer(4096, 0)?;
         pair.b.receive(2, &[])?;
         pair.a.send(3, &[buffer.sge(0, 1)?], 0)?;
@@ -316,7 +316,7 @@ mod tests {
         let refused = pair.a.qp.send(1, list.iter().copied(), 0);
         kunit_assert_eq!(refusal(refused), ND_DATA_OVERRUN);
         assert!(pair.a.requests.is_silent());
-        // As a completion the same code says that the request was too long.
+        // In a completion the same code means that the request was too long.
         kunit_assert_eq!(ends(Status::LocalLength)?, ND_DATA_OVERRUN);
         Ok(())
     }
@@ -340,7 +340,7 @@ mod tests {
         for (posted, code) in cases(posts) {
             kunit_assert_eq!(refusal(posted), code);
         }
-        // Every other one is an error, too, and none of the codes of success.
+        // Every other refusal is an error, too, and has no code of success.
         let flag = qp.send(2, [].into_iter(), 0x20);
         assert!(flag.is_err_and(|status| status.raw() < 0));
         Ok(())
@@ -375,7 +375,7 @@ mod tests {
         pair.a.receive(3, &[])?;
         pair.a.send(4, &[buffer.sge(0, 8)?], 0)?;
         assert!(pair.a.requests.next()?.status != NtStatus::SUCCESS);
-        // The receive that failed, and those that cannot be met any more.
+        // The receive that failed, and the receives that no message can use any more.
         assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
         assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
@@ -398,8 +398,8 @@ mod tests {
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             kunit_assert_eq!(got.bytes, len);
         }
-        // Of the others a layer knows the length that it has posted: a request that succeeds has
-        // moved all of it.
+        // Of other requests a layer knows the posted length: a request that succeeds has moved all
+        // of its bytes.
         let there = request_set.there.remote(0)?;
         let list = [
             request_set.here.sge(0, 100)?,

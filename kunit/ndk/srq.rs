@@ -15,7 +15,7 @@ use crate::ndk::{
     status::NtStatus, //
 };
 
-/// What an adapter with small limits has.
+/// The limits of a small adapter.
 const SMALL: Limits = Limits {
     srq: 16,
     sges: 4,
@@ -39,12 +39,12 @@ const fn sizes(depth: u32, sges: u32, threshold: u32) -> SrqSizes {
     }
 }
 
-/// Returns true if the queue takes exactly so many more receives.
+/// Returns true if the queue takes exactly `room` more receives.
 fn has_room(shared: &Shared, room: u64) -> bool {
     shared.post_all(0..room) && shared.post(room, &[]) == Err(NtStatus::NO_MORE_ENTRIES)
 }
 
-/// How the creation of a shared queue ends.
+/// Creates a shared queue; returns the status.
 fn creation(test_host: &TestHost, sizes: SrqSizes) -> kernel::error::Result<NtStatus> {
     let created = Shared::create(&test_host.adapter, sizes, true)?;
     Ok(created.map_or_else(|status| status, |_| NtStatus::SUCCESS))
@@ -142,7 +142,7 @@ mod tests {
             srq_users.shared.post(4, &[]),
             Err(NtStatus::NO_MORE_ENTRIES)
         );
-        // Too long a list is said first.
+        // The length of the list is checked first.
         kunit_assert_eq!(srq_users.shared.post(4, &list), Err(NtStatus::DATA_OVERRUN));
         assert!(srq_users.pass(0, 1)?);
         assert!(srq_users.shared.post(5, &[]).is_ok());
@@ -163,7 +163,7 @@ mod tests {
             .receives
             .brings(1, NtStatus::ACCESS_VIOLATION));
         assert!(srq_users.senders[0].requests.next()?.status != NtStatus::SUCCESS);
-        // The other user of the queue is not touched by that.
+        // The failure does not affect the other user of the queue.
         assert!(srq_users.shared.post(3, &[]).is_ok());
         assert!(srq_users.pass(1, 3)?);
         Ok(())
@@ -204,7 +204,7 @@ mod tests {
         assert!(srq_users.shared.has_called(1));
         assert!(srq_users.pass(0, 1)?);
         assert!(srq_users.shared.has_called(1));
-        // Up and down again.
+        // The count rises and falls again.
         assert!(srq_users.shared.post_all(2..6));
         for receive in cases(2..6) {
             assert!(srq_users.pass(1, receive)?);
@@ -225,12 +225,12 @@ mod tests {
         let test_host = TestHost::new()?;
         let shared = Shared::new(&test_host.adapter, 8, 0)?;
         assert!(shared.post_all(0..3));
-        // As many as the threshold are enough.
+        // A count equal to the threshold is enough.
         kunit_assert_eq!(shared.modify(0, 3)?, NtStatus::SUCCESS);
         assert!(shared.has_called(0));
         kunit_assert_eq!(shared.modify(0, 4)?, NtStatus::SUCCESS);
         assert!(shared.has_notified(1, NtStatus::SUCCESS));
-        // Together with a depth as well.
+        // Also together with a new depth.
         kunit_assert_eq!(shared.modify(16, 9)?, NtStatus::SUCCESS);
         assert!(shared.has_called(2));
         Ok(())
@@ -312,7 +312,7 @@ mod tests {
     fn ndk_srq_07_a_new_queue_is_quiet_until_it_falls_from_the_threshold() -> Result {
         let srq_users = SrqUsers::new(8, 3)?;
         assert!(srq_users.shared.has_called(0));
-        // It never had so many.
+        // The count has never reached the threshold.
         assert!(srq_users.shared.post_all(0..2));
         assert!(srq_users.pass(0, 0)?);
         assert!(srq_users.pass(0, 1)?);
@@ -340,7 +340,7 @@ mod tests {
         let test_host = TestHost::with(&attr(SMALL))?;
         let shared = Shared::new(&test_host.adapter, 8, 0)?;
         assert!(shared.post_all(0..5));
-        // The threshold that comes with it would call at once.
+        // The threshold of the same request would call at once.
         kunit_assert_eq!(shared.modify(17, 8)?, NtStatus::INVALID_PARAMETER);
         kunit_assert_eq!(shared.modify(u32::MAX, 8)?, NtStatus::INVALID_PARAMETER);
         kunit_assert_eq!(shared.modify(4, 0)?, NtStatus::BUFFER_OVERFLOW);
@@ -370,7 +370,7 @@ mod tests {
         let srq_users = SrqUsers::new(8, 2)?;
         assert!(srq_users.shared.post_all(0..4));
         assert!(srq_users.pass(0, 0)?);
-        // One waits for a receive at the peer, and others behind it.
+        // One send waits for a receive at the peer, the others wait behind it.
         for context in cases(50..53) {
             srq_users.users[0].send(context, &[], SILENT_SUCCESS)?;
         }
@@ -396,11 +396,11 @@ mod tests {
                 assert!(queue.has_called(0));
             }
         }
-        // Nor does a flush bring what was accepted.
+        // Nor does a flush report the accepted requests.
         srq_users.users[0].qp.flush();
         assert!(srq_users.users[0].requests.is_silent());
         assert!(srq_users.users[0].receives.is_silent());
-        // Called once, armed or not, and no threshold is reported any more.
+        // One call, armed or not, and no call for a threshold any more.
         srq_users.shared.srq.engine().break_down();
         kunit_assert_eq!(srq_users.shared.modify(0, 8)?, NtStatus::SUCCESS);
         assert!(srq_users.shared.has_called(1));
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_10_a_send_that_meets_an_empty_queue_waits_for_as_long_as_it_takes() -> Result {
-        // Otherwise a message waits no longer than that for a receive.
+        // Without a shared queue a message waits no longer than this for a receive.
         let attr = HostAttr {
             rnr_ms: 50,
             ..HostAttr::PLAIN
@@ -430,7 +430,7 @@ mod tests {
                 .receives
                 .brings(context, NtStatus::SUCCESS));
         }
-        // Both directions are as they were.
+        // Both directions still work.
         srq_users.senders[0].receive(7, &[])?;
         srq_users.users[0].send(8, &[], 0)?;
         assert!(srq_users.users[0].requests.brings(8, NtStatus::SUCCESS));
@@ -487,7 +487,7 @@ mod tests {
         }
         let (progress, closed) = srq_users.shared.srq.close()?;
         assert!(matches!(progress, Progress::Pending));
-        // It still is there for its queue pairs.
+        // The closed queue still serves its queue pairs.
         assert!(srq_users.pass(0, 0)?);
         for user in &mut srq_users.users {
             assert!(user

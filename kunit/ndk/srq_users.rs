@@ -52,7 +52,7 @@ use crate::{
     sys::sge::Sge, //
 };
 
-/// A shared receive queue and its calls.
+/// A shared receive queue and its notifications.
 pub(super) struct Shared {
     pub(super) srq: Own<Srq>,
     pub(super) log: Arc<CallLog>,
@@ -61,7 +61,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A queue in a domain of its own; the status when there is none. May sleep.
+    /// A queue in a new domain, or the status of the refusal. May sleep.
     pub(super) fn create(
         adapter: &Ref<Adapter>,
         sizes: SrqSizes,
@@ -80,7 +80,7 @@ impl Shared {
         )
     }
 
-    /// The same where it has to come.
+    /// The same as [`Self::create`], with notifications; a refusal is logged and becomes an error.
     pub(super) fn new(adapter: &Ref<Adapter>, depth: u32, threshold: u32) -> Result<Self> {
         let sizes = SrqSizes {
             depth,
@@ -95,30 +95,30 @@ impl Shared {
         self.srq.receive(context, sges.iter().copied())
     }
 
-    /// Posts empty receives; whether all were taken.
+    /// Posts empty receives; returns true if all were accepted.
     pub(super) fn post_all(&self, contexts: core::ops::Range<u64>) -> bool {
         let mut contexts = contexts;
         contexts.all(|context| self.post(context, &[]).is_ok())
     }
 
-    /// Changes depth and threshold, and waits for that.
+    /// Changes depth and threshold, and waits for the end.
     pub(super) fn modify(&self, depth: u32, threshold: u32) -> Result<NtStatus> {
         request(|done| self.srq.modify(depth, threshold, done))
     }
 
-    /// Returns true if it has called that often, each time as it has to, and is not about to call
-    /// again.
+    /// Returns true if the queue has notified `times` times, each time properly, after the pending
+    /// work has run.
     pub(super) fn has_called(&self, times: u32) -> bool {
         flush_work(self.adapter.device());
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 
-    /// The same, and the last call reported this.
+    /// The same, and the last notification had `status`.
     pub(super) fn has_notified(&self, times: u32, status: NtStatus) -> bool {
         self.has_called(times) && same(self.log.status(), status.raw())
     }
 
-    /// A side that takes its receives from here.
+    /// A side that takes its receives from the shared queue.
     fn user(&self, context: usize) -> Result<TestSide> {
         let receives = Queue::new(&self.adapter, 128)?;
         let requests = Queue::new(&self.adapter, 128)?;
@@ -131,7 +131,7 @@ impl Shared {
             qp,
             requests,
             receives,
-            // Not that of the queue pair, which the shared queue has.
+            // Not the domain of the queue pair, which is that of the shared queue.
             pd: pd(&self.adapter)?,
         })
     }
@@ -191,7 +191,7 @@ impl SrqUsers {
         PageBuffer::registered(&self.shared.pd, len, 1)
     }
 
-    /// Sends an empty message to a user and sees both ends of it.
+    /// Sends an empty message to a user; returns true if both sides report success.
     pub(super) fn pass(&self, to: usize, receive: u64) -> Result<bool> {
         let (sender, user) = (&self.senders[to], &self.users[to]);
         sender.send(receive, &[], 0)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The face while several processors use it at once: posting against flush and close, arming
-//! against completion, calls against each other.
+//! Races of several processors on the face: posting against flush and close, arming against
+//! completion, calls of one queue.
 //!
-//! Posts, flushes, closes, polls and arms are made in softirq. A race ends after so many rounds or
-//! when its time is up, and is judged when nobody races any more.
+//! Posts, flushes, closes, polls and arms are made in softirq. A race ends after a number of rounds
+//! or when its time is up, and is judged after its threads have ended.
 
 use kernel::{
     prelude::*,
@@ -73,7 +73,7 @@ use crate::{
     }, //
 };
 
-/// Requests of one queue: accepted ones are numbered without gaps, and come back in that order.
+/// Requests of one queue: accepted requests are numbered without gaps, and complete in order.
 struct Ledger {
     accepted: Tally,
     refused: Tally,
@@ -93,8 +93,8 @@ impl Ledger {
         }
     }
 
-    /// One that is refused leaves its number to the next: should it complete all the same, that
-    /// number comes twice.
+    /// Posts a request. A refused request leaves its number to the next: should the refused request
+    /// complete all the same, that number comes twice.
     fn post(&self, post: impl FnOnce(u64) -> Result<(), NtStatus>) {
         match post(self.accepted.get()) {
             Ok(()) => {
@@ -169,7 +169,7 @@ impl Poster {
         self.collect();
     }
 
-    /// Returns true if everything that was accepted has come back.
+    /// Returns true if all accepted requests have completed.
     fn is_drained(&self) -> bool {
         self.collect();
         [&self.sends, &self.takes]
@@ -177,7 +177,7 @@ impl Poster {
             .all(|ledger| ledger.accepted.get() <= ledger.seen.get())
     }
 
-    /// What is left when nothing comes any more.
+    /// Returns true if each accepted request has completed once, and properly.
     fn is_balanced(&self) -> bool {
         self.collect();
         let fine = self.sends.is_balanced() && self.takes.is_balanced();
@@ -193,14 +193,14 @@ impl Poster {
     }
 }
 
-/// What ends a connection.
+/// A way to end a connection.
 #[derive(Clone, Copy)]
 enum Ending {
     Flush,
     Close,
 }
 
-/// The side that ends, from softirq on another processor.
+/// The side that ends the connection, from softirq on another processor.
 struct Breaker {
     qp: Ref<Qp>,
     connector: Option<Ref<Connector>>,
@@ -235,7 +235,7 @@ impl Breaker {
             (Ending::Flush, _) => self.qp.flush(),
             (Ending::Close, Some(connector)) => {
                 let slot = self.closed.clone();
-                // Without memory nothing is closed, and the test says so.
+                // Without memory there is no close, and the test says so.
                 let Ok(notified) = done(GFP_ATOMIC, move |()| slot.put(())) else {
                     return;
                 };
@@ -249,7 +249,7 @@ impl Breaker {
     }
 }
 
-/// What came of races between posting and an end.
+/// The result of races between posts and an end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     rounds: u64,
@@ -260,7 +260,7 @@ struct Score {
 }
 
 impl Score {
-    /// Waits until everything that a round has posted is back, and counts it.
+    /// Waits until all requests of a round have completed, and counts them.
     fn add_round(
         &mut self,
         test_host: &TestHost,
@@ -285,12 +285,12 @@ impl Score {
         self.accepted += poster.sends.accepted.get() + poster.takes.accepted.get();
         self.refused += poster.sends.refused.get();
         self.cancelled += poster.sends.cancelled.get() + poster.takes.cancelled.get();
-        // A receive is never refused for the connection's sake.
+        // A receive is never refused for want of a connection.
         self.wrong += u64::from(poster.takes.refused.get() != 0);
     }
 }
 
-/// One round: both sides post, one of them ends.
+/// Runs one round: both sides post, one of them ends the connection.
 fn end_once(
     test_host: &TestHost,
     open_listener: &OpenListener,
@@ -330,10 +330,10 @@ fn end_once(
     breaker.now.xchg(true, Full);
     threads.nudge();
     wait_for(|| breaker.over.get() == 1)?;
-    // Both sides find out, and post on.
+    // Both sides are refused now, and post on.
     wait_for(|| posters.iter().all(|p| p.sends.refused.get() > 8))?;
     threads.dismiss();
-    // What the other side has posted waits for its own flush.
+    // The posted requests of the other side wait for its own flush.
     for test_side in &test_sides {
         test_side.qp.flush();
     }
@@ -352,31 +352,31 @@ fn end_in_full_flight(ending: Ending) -> Result<Score> {
     Ok(score)
 }
 
-/// How many rounds of poll, arm and call the race without loss has.
+/// The number of rounds of poll, arm and call in the race without loss.
 const ROUNDS: u64 = 1_000_000;
 
-/// The most time that it takes, in milliseconds: with checkers and under emulation so many rounds
-/// take minutes, and it has those that there is time for, and a few.
+/// The most time of that race, in milliseconds: with checkers and under emulation all rounds take
+/// minutes. The race then has the rounds that there is time for, but at least `LEAST_ROUNDS`.
 const RELAY_MS: Option<u64> = match cfg!(any(CONFIG_KASAN, CONFIG_KCSAN)) {
     true => Some(60_000),
     false => None,
 };
 
-/// The rounds that it has at least.
+/// The least number of rounds of that race.
 const LEAST_ROUNDS: u64 = 1_000;
 
-/// A consumer that polls until it gets less than it asks for, and arms, in each call; and
-/// producers on two processors of which the quicker one completes the next entry as soon as the
-/// last one was taken, that is, between that poll and that arm.
+/// A consumer that polls until it gets fewer results than it asks for, and arms, in each call; and
+/// producers on two processors. The quicker producer completes the next entry as soon as the last
+/// one was taken, that is, between that poll and that arm.
 struct Relay {
     cq: Ref<Cq>,
     made: Tally,
     taken: Tally,
-    /// Calls that found another number of entries than one.
+    /// Calls that did not find exactly one entry.
     odd: Tally,
-    /// Where the last call was made.
+    /// The processor of the last call.
     cpu: Atomic<u32>,
-    /// Entries that came from another processor than that.
+    /// Entries from a processor other than `cpu`.
     crossed: Tally,
 }
 
@@ -392,7 +392,7 @@ impl Relay {
         self.cq.arm(notify::ANY);
     }
 
-    /// Completes as often as it is this one's turn, for a while.
+    /// Completes each entry that this producer claims first, for 8 ms.
     fn produce(&self, claimed: &Tally, rounds: u64) {
         let deadline = Deadline::in_ms(8);
         for look in 0..u64::MAX {
@@ -417,7 +417,7 @@ impl Relay {
     }
 }
 
-/// What came of it: calls, entries made and taken, and entries that came from afar.
+/// The counts of a relay: calls, entries made and taken, odd calls, and crossed entries.
 #[derive(Clone, Copy, Debug)]
 struct Relayed {
     calls: u64,
@@ -479,8 +479,8 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
     Ok(score)
 }
 
-/// Completes and arms on two processors at once; how often the queue called, and whether no two
-/// calls overlapped and nothing was lost.
+/// Completes and arms on two processors at once. Returns the number of calls, and true if no two
+/// calls overlapped and no entry was lost.
 fn call_from_everywhere() -> Result<(u64, bool)> {
     let test_host = TestHost::new()?;
     let queue = Caller::new(&test_host.adapter, 1024)?;
@@ -491,7 +491,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
         queue.log.set_hook(move |_| {
             taken.add(u64::from(cq.results(1024, |_| ())));
             cq.arm(notify::ANY);
-            // Time for the next one to come too early.
+            // Time in which the next call might come too early.
             linger(taken.get());
         })?;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that do not belong together: each call that takes a second object refuses one that
-//! another adapter made, or another domain, with `INVALID_PARAMETER`, and changes nothing.
+//! Objects that do not belong together: each call that takes a second object refuses an object of
+//! another adapter, or of another domain, with `INVALID_PARAMETER`, and has no effect.
 //!
 //! | call                           | second object                | made by the same |
 //! |--------------------------------|------------------------------|------------------|
@@ -13,8 +13,8 @@
 //! | `FastRegister`                 | region                       | domain           |
 //! | `Invalidate`                   | region, window               | domain           |
 //!
-//! The last three rows are tested with what else these calls refuse: `ndk_bind_08_*` and
-//! `ndk_face_16_*`; here are their parts that are missing there.
+//! The tests of the last three rows are `ndk_bind_08_*` and `ndk_face_16_*`; this file has the
+//! parts that are missing there.
 
 #[kernel::macros::kunit_tests(ndk_kunit_ndk_together)]
 mod tests {
@@ -90,7 +90,7 @@ mod tests {
             let refused = create(|done| domain.create_qp(cqs, None, 0, SIZES, done))?;
             kunit_assert_eq!(refused.err(), Some(INVALID));
         }
-        // Nothing uses it.
+        // The refused queue has no user.
         assert!(foreign.cq.close_and_wait()?);
         let cqs = (&*own.cq, &*own.cq);
         drop(made(|done| domain.create_qp(cqs, None, 0, SIZES, done))?);
@@ -114,7 +114,7 @@ mod tests {
             let mut srq = made(|done| foreign.create_srq(SRQ, None, done))?;
             let refused = create(|done| domain.create_qp(cqs, Some(&srq), 0, SIZES, done))?;
             kunit_assert_eq!(refused.err(), Some(INVALID));
-            // Nothing uses it.
+            // The refused queue has no user.
             assert!(srq.close_and_wait()?);
         }
         let srq = made(|done| domain.create_srq(SRQ, None, done))?;
@@ -151,7 +151,7 @@ mod tests {
         assert!(refused(&*ours.qp, Source::shared(&endpoint))?);
         test_host.flush_work();
         assert!(open_listener.arrivals.take().is_none());
-        // Nothing uses them, and the connector is what it was.
+        // The refused objects have no user, and the connector is as before.
         assert!(endpoint.close_and_wait()?);
         assert!(foreign.qp.close_and_wait()?);
         drop(connector);
@@ -186,7 +186,7 @@ mod tests {
         let refused = request(|done| incoming.accept(&foreign.qp, READS, KVec::new(), None, done))?;
         kunit_assert_eq!(refused, INVALID);
         assert!(foreign.qp.close_and_wait()?);
-        // The request is still there.
+        // The connect request is still there.
         let accepted = Slot::new()?;
         let accepting = incoming.accept(&theirs.qp, READS, KVec::new(), None, accepted.callback()?);
         assert!(accepting.is_ok());
@@ -211,7 +211,7 @@ mod tests {
         assert!(pair.a.requests.is_silent());
         kunit_assert_eq!(foreign.fast_register(&pair.b.qp, 2, 0)?, Ok(()));
         assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
-        // It is registered still.
+        // The region is still registered.
         kunit_assert_eq!(pair.a.qp.invalidate_mr(3, foreign.mr()?, 0), Err(INVALID));
         kunit_assert_eq!(pair.b.qp.invalidate_mr(4, foreign.mr()?, 0), Ok(()));
         assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));

@@ -126,13 +126,13 @@ mod tests {
         kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, REMOTE_RESOURCES);
         assert!(buffer.is_blank(0, PAGE));
         assert!(is_over(&pair));
-        // Nothing keeps the region now.
+        // No window keeps the region now.
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(mr.close_and_wait()?);
         Ok(())
     }
 
-    /// Closes the region under a bound window, which keeps it; then `end` ends the binding.
+    /// Closes the region under a bound window, which keeps the region; then `end` ends the binding.
     fn close_under(
         end: impl FnOnce(&Pair, &mut crate::ndk::tests::completion::Own<Mw>) -> Result,
     ) -> Result {
@@ -192,7 +192,7 @@ mod tests {
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
         assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
-        // The window is there, and bound to nothing.
+        // The window still exists, and is not bound.
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(mr.close_and_wait()?);
         Ok(())

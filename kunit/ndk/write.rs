@@ -53,7 +53,7 @@ mod tests {
             addr: BASE + at as u64,
             token: to.mr()?.remote_token(),
         };
-        // A receive is there, and is not touched.
+        // The posted receive is not used.
         pair.b.receive(1, &[])?;
         let list = [
             from.sge(PAGE - 10, 20)?,
@@ -115,7 +115,7 @@ mod tests {
         from.fill(0x38);
         let to = pair.b.buffer(PAGE, 5)?;
         hold(&pair.a)?;
-        // More elements than the queue pair has otherwise, and a token that is none.
+        // More elements than the queue pair has otherwise, and an invalid token.
         let bad = Token::from_raw(0xFFFF_FFFF);
         let list = [0usize, 10, 20, 30, 40, 50, 60, 70].map(|at| from.sge_by(bad, at, 8));
         kunit_assert_eq!(
@@ -131,7 +131,7 @@ mod tests {
             assert!(to.has(0x38 + 10 * at as u8, 8 * at, 8));
         }
         assert!(to.is_blank(64, PAGE - 64));
-        // One byte more than the queue pair takes inline.
+        // One byte above the inline limit of the queue pair.
         let list = [from.sge_by(bad, 0, 64), from.sge_by(bad, 0, 1)];
         let posted = pair.a.qp.write(2, list.into_iter(), to.remote(0)?, INLINE);
         kunit_assert_eq!(posted, Err(NtStatus::BUFFER_OVERFLOW));
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn ndk_writ_04_the_data_is_there_before_a_later_send_is_received() -> Result {
-        // More than one run of a transport moves.
+        // The most bytes that one run of the transport moves.
         const LEN: usize = 1 << 20;
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(LEN, 0)?;

@@ -94,7 +94,7 @@ const ROUNDS: u64 = 10_000;
 /// Requests that a stream has under way.
 const DEPTH: u32 = 6;
 
-/// What the owner does, and what shows it that access has ended.
+/// A step with which the owner ends access, and the event that shows the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     /// A local invalidation over the control connection; its completion.
@@ -198,7 +198,7 @@ impl Stream {
         }
     }
 
-    /// Takes what is done, and posts as much as goes.
+    /// Takes the completions, and posts as long as there is room.
     fn turn(&self) {
         let Some(feed) = self.feed.lock().clone() else {
             return;
@@ -227,7 +227,7 @@ impl Stream {
     }
 }
 
-/// What came of a race.
+/// The result of a race.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     rounds: u64,
@@ -246,7 +246,7 @@ impl Score {
     }
 }
 
-/// Everything that takes part, but for the streams' workers.
+/// All that takes part, but for the streams' workers.
 struct Scene {
     streams: KVec<Arc<Stream>>,
     /// The present active and passive ends of the streams.
@@ -365,7 +365,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Ends access; whether the completion that reports it is a success.
+    /// Ends access; returns true if the completion that reports the end is a success.
     fn end(&mut self, ending: Ending) -> Result<bool> {
         let token = self.region;
         let invalidate = SendOp::LocalInv {
@@ -385,7 +385,7 @@ impl Scene {
                     token: Token::LOCAL_MEMORY,
                 };
                 let work = SendOp::Read {
-                    // Nothing is read, so nothing of the friend is looked at.
+                    // The read has no bytes, so no memory of the friend is accessed.
                     from,
                     invalidate: Some(token),
                 };
@@ -460,7 +460,7 @@ impl Scene {
             return Ok(());
         }
         if !ending.revokes() || ending == Ending::OwnInvalidate {
-            // Valid still, or, for a flushed invalidation, perhaps.
+            // The region is still valid, or may be if its invalidation was flushed.
             let work = SendOp::LocalInv {
                 token: self.region,
                 must_be_valid: false,
@@ -472,7 +472,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Times that the owner's memory changes while it has to stand still.
+    /// Returns the number of changes of the owner's memory while it has to stand still.
     fn watch(&self) -> u64 {
         self.memory.fill(SECRET);
         (0..LOOKS).fold(0, |changed, _| {
@@ -563,9 +563,9 @@ fn race(ending: Ending) -> Result<Score> {
     Ok(score)
 }
 
-/// An initiator that is drained: what its requests named stands still.
+/// An initiator that is drained: the memory that its requests named stands still.
 ///
-/// Returns the rounds, and how often the sink of its reads changed afterwards.
+/// Returns the rounds, and the number of changes of the sink of its reads afterwards.
 fn drained_initiator() -> Result<(u64, u64)> {
     let mut scene = Scene::new(Ending::Drain)?;
     let mut threads = scene.start()?;

@@ -57,7 +57,7 @@ use crate::{
     sys::sge::test_posted, //
 };
 
-/// One queue of requests, and what has come back: in order, each once.
+/// One queue of requests, and the completions that have come: in order, each once.
 struct Ledger {
     posted: Tally,
     seen: Tally,
@@ -76,7 +76,7 @@ impl Ledger {
         }
     }
 
-    /// The context of the next request; it counts when it was accepted.
+    /// The context of the next request, which counts when it was accepted.
     fn next(&self) -> u64 {
         self.posted.get()
     }
@@ -86,7 +86,8 @@ impl Ledger {
         let is_next = entry.context.raw() == self.seen.hit();
         match entry.status {
             Status::Success if is_next && !was_flushed => (),
-            // What was started when the connection broke ends with whatever broke it.
+            // A request that was started when the connection broke ends with the error of the
+            // break.
             _ if is_next && !entry.status.is_success() => {
                 self.flushed.hit();
             }
@@ -101,7 +102,7 @@ impl Ledger {
     }
 }
 
-/// Messages of an end: how long number `n` is, and the byte that it is made of.
+/// The length of message `n` of an end; [`letter`] is the byte that fills the message.
 fn length(n: u64, long: bool) -> u32 {
     match n % 16 {
         // More than one run of a flow moves.
@@ -130,7 +131,7 @@ struct RaceEnd {
     receive_cq: Arc<CompletionQueue>,
     sends: Ledger,
     receives: Ledger,
-    /// Whether some messages are longer than a flow moves in one run.
+    /// True if some messages are longer than a flow moves in one run.
     long: bool,
     /// The most messages to send.
     most: u64,
@@ -157,7 +158,7 @@ impl RaceEnd {
         Ok(Arc::new(end, GFP_KERNEL)?)
     }
 
-    /// Takes what is done.
+    /// Takes the completions.
     fn collect(&self) {
         self.send_cq.poll(256, |entry| self.sends.enter(&entry));
         self.receive_cq.poll(256, |entry| {
@@ -233,7 +234,7 @@ impl RaceEnd {
     }
 }
 
-/// One end whose worker posts as much as goes, of nothing, while somebody breaks it.
+/// One end whose worker posts empty requests as long as there is room, while the test breaks it.
 struct Pusher {
     qp: Arc<QueuePair>,
     send_cq: Arc<CompletionQueue>,
@@ -283,7 +284,7 @@ impl Pusher {
         self.qp.ring_doorbell();
     }
 
-    /// What is left when nothing comes any more.
+    /// Takes the last completions; returns true if each request has completed once.
     fn balances(&self) -> bool {
         self.collect();
         self.sends.is_balanced() && self.receives.is_balanced()
@@ -317,7 +318,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
                 b.qp.fail();
             }
         }
-        // What is posted from now on is flushed, behind everything before it.
+        // Later posts are flushed, behind all earlier ones.
         let seen = pushers.each_ref().map(|p| p.sends.seen.get());
         wait_for(|| (0..2).all(|i| pushers[i].sends.seen.get() > seen[i] + 8))?;
         threads.dismiss();
@@ -338,8 +339,8 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
 }
 
 /// A consumer that takes entries only when it is called, and a producer on another processor that
-/// has at most `ahead` entries outstanding; `fidget`, if any, is done to the queue all the time.
-/// Returns how many were made and how many taken.
+/// has at most `ahead` entries outstanding; `fidget`, if any, is called on the queue all the time.
+/// Returns the numbers of entries made and taken.
 fn arm_and_push(
     ahead: u64,
     missed: MissedEvents,
@@ -358,7 +359,7 @@ fn arm_and_push(
                 // CAST: widening.
                 taken.add(cq.poll(64, |_| ()) as u64);
                 let present = cq.arm(Arm::Any, missed);
-                // With `Call` the queue calls by itself for what is there.
+                // With `Report` the queue calls by itself for the entries that are there.
                 if !present || missed == MissedEvents::Report {
                     break;
                 }
@@ -389,7 +390,7 @@ fn arm_and_push(
     }
     let course = Course::new();
     let mut before = taken.get();
-    // Each step forward has everybody's patience: only a lost notification stops it for good.
+    // Each step may take as long as any wait: only a lost notification stops the race for good.
     while taken.get() < rounds && course.goes_on(taken.get() >= MANY) {
         wait_for(|| taken.get() > before)?;
         before = taken.get();
@@ -401,8 +402,8 @@ fn arm_and_push(
     Ok(score)
 }
 
-/// Two ends send each other up to `most` messages from two processors. Returns what each has
-/// received, and whether all was as it was sent.
+/// Two ends send each other up to `most` messages from two processors. Returns the number of
+/// messages that each has received, and true if all came as they were sent.
 fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let attr = EndAttr::deep(4, 4);
@@ -460,7 +461,7 @@ impl Target {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Sends as much as goes; successes are not reported.
+    /// Sends as long as there is room; successes are not reported.
     fn turn(&self) {
         let Some(qp) = self.pusher.lock().clone() else {
             return;
@@ -482,8 +483,8 @@ impl Target {
     }
 }
 
-/// Destroys the receiving end of a connection in full flight. Returns the rounds, the receives
-/// that did not complete once, and how often memory of a receive changed afterwards.
+/// Destroys the receiving end of a connection in full flight. Returns the rounds, the rounds in
+/// which a receive did not complete once, and the changes of memory of receives afterwards.
 fn destroy_in_flight() -> Result<(u64, u64, u64)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     // CAST: widening.

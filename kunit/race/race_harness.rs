@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What races are made of: work that repeats itself on a processor or in a thread, and time.
+//! The parts of races: work that repeats itself on a processor or in a thread, and time.
 
 use kernel::{
     impl_has_work,
@@ -46,7 +46,7 @@ const RACE_MS: u64 = 1_000;
 /// The rounds that a race has at least, however slow the machine is.
 pub(crate) const LEAST: u64 = 10;
 
-/// How often the judge looks at memory that has to stand still.
+/// The checks of memory that has to stand still, in each round.
 pub(crate) const LOOKS: u32 = 3;
 
 /// A number that several processors raise.
@@ -57,12 +57,12 @@ impl Tally {
         Self(Atomic::new(0))
     }
 
-    /// One more; returns how many there were.
+    /// Adds one; returns the number before.
     pub(crate) fn hit(&self) -> u64 {
         self.add(1)
     }
 
-    /// `n` more; returns how many there were.
+    /// Adds `n`; returns the number before.
     pub(crate) fn add(&self, n: u64) -> u64 {
         self.0.fetch_add(n, Relaxed)
     }
@@ -71,25 +71,25 @@ impl Tally {
         self.0.load(Acquire)
     }
 
-    /// One more if there are `n`; true for one caller only.
+    /// Adds one if the number is `n`; true for one caller only.
     pub(crate) fn claim(&self, n: u64) -> bool {
         self.get() == n && self.0.cmpxchg(n, n + 1, Full).is_ok()
     }
 }
 
-/// The time of a race: what there is for it, and what it may take to come far enough.
+/// The time of a race: the normal end, and the end of a race that does not come far enough.
 pub(crate) struct Course {
     end: Deadline,
     hang: Deadline,
 }
 
 impl Course {
-    /// It begins now.
+    /// The time of a race that begins now.
     pub(crate) fn new() -> Self {
         Self::of_ms(RACE_MS)
     }
 
-    /// The same, with so many milliseconds for it.
+    /// The same, with `ms` milliseconds for the race.
     pub(crate) fn of_ms(ms: u64) -> Self {
         Self {
             end: Deadline::in_ms(ms),
@@ -98,15 +98,15 @@ impl Course {
     }
 
     /// Returns true if the race goes on: until its time is up, and longer if it has not come far
-    /// enough, which only a hang ends. The test judges that, too.
+    /// enough, which only a hang ends. The test checks that, too.
     pub(crate) fn goes_on(&self, is_enough: bool) -> bool {
         !self.end.is_over() || !(is_enough || self.hang.is_over())
     }
 }
 
-/// Waits until `is_so`, first awake, so that nothing is missed, then with pauses.
+/// Waits until `is_so`: first without a pause, so as to miss no short state, then with pauses.
 ///
-/// `ETIMEDOUT` when it takes longer than anybody's patience.
+/// `ETIMEDOUT` after the time of [`Deadline::of_a_hang`].
 pub(crate) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
     for _ in 0..2_000 {
         if is_so() {
@@ -132,14 +132,14 @@ pub(crate) fn linger(round: u64) {
     }
 }
 
-/// Up to two processors that are online; one of them twice where there is only one.
+/// Two processors that are online, or one of them twice if there is only one.
 pub(crate) fn two_cpus() -> [u32; 2] {
     let mut online = (0..cpu::count_ids()).filter(|c| cpu::is_online(*c));
     let first = online.next().unwrap_or(0);
     [first, online.next().unwrap_or(first)]
 }
 
-/// Where a worker works.
+/// The context of a worker.
 #[derive(Clone, Copy)]
 enum Where {
     /// In softirq on this processor, without end.
@@ -210,7 +210,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Nobody yet. May sleep.
+    /// No workers yet. May sleep.
     pub(crate) fn new() -> Result<Self> {
         let queues = Queues {
             softirqs: BhQueue::new(c"ndk_race")?,
@@ -232,7 +232,7 @@ impl Threads {
         self.hire(Where::Nudged(cpu), KBox::new(turn, GFP_KERNEL)?)
     }
 
-    /// Lets those who wait for it take a turn.
+    /// Lets the workers of [`Threads::at_call`] take a turn.
     pub(crate) fn nudge(&self) {
         for worker in &self.workers {
             if matches!(worker.place, Where::Nudged(_)) {
@@ -248,7 +248,7 @@ impl Threads {
 
     fn hire(&mut self, place: Where, turn: KBox<dyn Fn() + Send + Sync>) -> Result {
         let queues = self.queues.clone();
-        // A class each: lockdep knows that the one is never waited for in the other's context.
+        // A lockdep class each: work of one class is never waited for in the context of the other.
         let work = match place {
             Where::Softirq(_) | Where::Nudged(_) => new_work!("ndk_race_softirq"),
             Where::Thread => new_work!("ndk_race_thread"),
@@ -267,7 +267,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Stops everybody; returns when the last turn is over. May sleep.
+    /// Stops all workers; returns when the last turn is over. May sleep.
     pub(crate) fn dismiss(&mut self) {
         for worker in &self.workers {
             worker.stop.store(1, Release);
@@ -276,7 +276,7 @@ impl Threads {
         for worker in &self.workers {
             worker.stopped.wait();
         }
-        // The last run of each still lets go of its worker: the queues must not go with one.
+        // The last run still drops its reference to the worker, which must not free the queues.
         self.queues.softirqs.flush();
         self.queues.threads.flush();
         self.workers.clear();

@@ -47,10 +47,10 @@ use crate::{
 /// The most entries that are in a queue: more than one hold of its lock moves.
 const AHEAD: u64 = 200;
 
-/// The depths, one after the other; all of them take what may be there.
+/// The depths, one after the other; each has room for [`AHEAD`] entries.
 const DEPTHS: [u32; 4] = [256, 1000, 201, 300];
 
-/// What has come out: in order, each once.
+/// The entries that came out: in order, each once.
 struct Order {
     made: Tally,
     taken: Tally,
@@ -73,7 +73,7 @@ impl Order {
         }
     }
 
-    /// Makes the next one, if there is room; whether it did.
+    /// Makes the next entry, if there is room; returns true if it did.
     fn make(&self, make: impl FnOnce(u64) -> bool) -> bool {
         let n = self.made.get();
         if n - self.taken.get() >= AHEAD {
@@ -87,7 +87,7 @@ impl Order {
     }
 }
 
-/// Resizes from two threads until the time is up; returns how often that went well.
+/// Resizes from two threads until the time is up; returns the number of rounds.
 fn resize(
     threads: &mut Threads,
     order: &Order,
@@ -115,8 +115,8 @@ fn resize(
     Ok(rounds)
 }
 
-/// Numbered entries from one processor to another. Returns how many were made, how many were taken
-/// and how many of those were wrong, and how often the queue was resized.
+/// Moves numbered entries from one processor to another. Returns the numbers of entries made, of
+/// entries taken, of errors, and of resizes.
 fn completions() -> Result<(u64, u64, u64, u64)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let queue = Queue::new(&engine_host.device()?, DEPTHS[0], u32::MAX)?;
@@ -200,7 +200,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
         })?;
     }
     let rounds = resize(&mut threads, &order, move |depth| srq.resize(depth))?;
-    // What is still in flight, and what is left in the queue.
+    // Counts the entries still in flight, and those left in the queue.
     a.qp.fail();
     drop(b);
     let still = |entry: Wc| {
@@ -241,7 +241,7 @@ mod tests {
         let (made, found, wrong, resized) = receives()?;
         assert!(made > AHEAD);
         assert!(resized >= LEAST);
-        // One that a message had taken when the connection broke comes back with an error.
+        // A receive that a message had taken when the connection broke comes back with an error.
         assert!(found <= made);
         assert!(made - found <= 1);
         kunit_assert_eq!(wrong, 0);

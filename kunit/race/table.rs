@@ -3,9 +3,9 @@
 //! The memory table under fire: peers on every processor use a token while its owner ends it.
 //!
 //! In each round the owner makes a token valid, waits until peers are at work under it, ends it,
-//! and waits for what the engine gives as the end. From then on the memory is the owner's alone:
-//! it is filled with [`SECRET`], and for a while no byte of it may change, and no peer may ever
-//! see one of those bytes.
+//! and waits for the end that the engine reports. From then on the memory is the owner's alone: it
+//! is filled with [`SECRET`], and for a while no byte of it may change, and no peer may ever see
+//! one of those bytes.
 
 use kernel::{
     prelude::*,
@@ -76,7 +76,7 @@ const PIECES: [(usize, usize); 4] = [(1, 999), (1003, 2000), (4000, 1), (4096, 4
 const LEN: u64 = 7000;
 const SIZE: usize = 8192;
 
-/// How the owner ends the validity of a token.
+/// A step with which the owner ends the validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     /// Its own invalidation of a fast-register region.
@@ -93,14 +93,14 @@ enum Ending {
     RemoveParent,
 }
 
-/// Where the race takes place.
+/// The place of a race.
 struct Arena {
     table: Pin<KBox<MemoryTable>>,
     memory: RawBuffer,
     ink: RawBuffer,
     /// The token in force, as far as peers know.
     token: Atomic<u32>,
-    /// Tells accesses apart.
+    /// The number of accesses; each one gets another range.
     tries: Tally,
     writes: Tally,
     reads: Tally,
@@ -110,23 +110,23 @@ struct Arena {
     odd: Tally,
 }
 
-/// What came of a race.
+/// The result of a race.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     rounds: u64,
     /// Rounds in which accesses were running when the token ended; `None` where the end waits for
-    /// them before it says so.
+    /// them before it returns.
     contended: Option<u64>,
     writes: u64,
     reads: u64,
-    /// Times that memory changed which had to stand still.
+    /// Changes of memory that had to stand still.
     changed: u64,
     leaks: u64,
     odd: u64,
 }
 
 impl Score {
-    /// Returns true if there was a race, and it harmed nothing.
+    /// Returns true if there was a race, and it did no harm.
     fn is_clean(&self) -> bool {
         let raced = self.rounds >= LEAST && self.contended != Some(0);
         raced && self.changed == 0 && self.leaks == 0 && self.odd == 0
@@ -200,7 +200,7 @@ impl Arena {
         };
     }
 
-    /// What a peer does in one turn.
+    /// The accesses of a peer in one turn.
     fn turn(self: &Arc<Self>) -> Result<impl Fn() + Send + Sync + 'static> {
         let arena = self.clone();
         let copy = RawBuffer::new(SIZE)?;
@@ -253,7 +253,7 @@ impl Arena {
         Ok(token)
     }
 
-    /// Registers a fast-register region, which nobody uses.
+    /// Registers a fast-register region that is not in use.
     fn register(&self, token: Token) -> Result {
         let registered = self.table.register(token, self.attr());
         registered.map_err(|_| EINVAL)
@@ -266,7 +266,7 @@ impl Arena {
     }
 }
 
-/// What the owner has: the token that peers use, and the region below when that is a window.
+/// The objects of the owner: the token that peers use, and the region below if that is a window.
 struct Owned {
     token: Token,
     parent: Option<Token>,
@@ -295,8 +295,8 @@ fn begin(arena: &Arena, ending: Ending) -> Result<Owned> {
     Ok(Owned { token, parent })
 }
 
-/// Ends the validity, and returns when the engine says that nothing is in use any more; whether
-/// it had to wait, as far as that can be seen.
+/// Ends the validity, and returns when the engine says that no access is running any more; true if
+/// it had to wait, `None` if that cannot be seen.
 fn end(arena: &Arena, owned: &Owned, ending: Ending) -> Result<Option<bool>> {
     let table = &arena.table;
     let token = owned.token;
@@ -358,7 +358,7 @@ fn race(ending: Ending) -> Result<Score> {
     let (mut rounds, mut contended, mut changed) = (0, None, 0);
     arena.memory.fill(PUBLIC);
     let mut owned = begin(&arena, ending)?;
-    // One end at least has to wait, for those of which that can be seen.
+    // At least one end has to wait, if waits can be seen.
     while rounds < ROUNDS && course.goes_on(rounds >= LEAST && contended != Some(0)) {
         let (writes, reads) = (arena.writes.get(), arena.reads.get());
         arena.token.store(owned.token.raw(), Release);
@@ -390,10 +390,10 @@ fn race(ending: Ending) -> Result<Score> {
     Ok(score)
 }
 
-/// A slot that changes hands while somebody registers under the token of the owner before.
+/// A slot that changes its owner while a latecomer registers under the token of the former owner.
 ///
-/// Returns how often the slot changed hands, how often the latecomer found it still to be its
-/// own, and how often it got into what was another's by then.
+/// Returns the changes of the owner, the late registrations that found the slot still their own,
+/// and the breaches, in which the latecomer got into the slot of the next owner.
 fn late_registration() -> Result<(u64, u64, u64)> {
     const HEIR: DomainId = 4;
     let arena = Arena::new()?;
@@ -433,7 +433,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
             domain: HEIR,
             ..arena.attr()
         };
-        // Nothing but a moment's attempt of the latecomer is in its heir's way.
+        // Only a short attempt of the latecomer is in the heir's way.
         let mut registered = Err(RegisterError::Busy);
         wait_for(|| {
             registered = arena.table.register(heirs, heirs_terms);

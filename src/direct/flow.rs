@@ -2,9 +2,9 @@
 
 //! [`Flow`]: one direction of a connection on one host.
 //!
-//! Who runs a flow is decided by `kicks`: whoever raises it from zero runs it, in place or from
-//! the softirq work; everybody else has only raised it, and the runner looks again before it puts
-//! it back to zero. So no kick is lost and no two CPUs run one flow.
+//! The caller that raises `kicks` from zero runs the flow, in place or from the softirq work. Other
+//! callers only raise it, and the runner looks again before it puts `kicks` back to zero. So no
+//! kick is lost and no two CPUs run one flow.
 //!
 //! A request goes through these phases; after each the runner may stop and go on later:
 //!
@@ -14,10 +14,10 @@
 //! ```
 //!
 //! A request that fits into one hold of the gates is executed in one step, if the receive that it
-//! needs, if any, is posted.
+//! may need is posted.
 //!
-//! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
-//! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
+//! Context: [`Flow::run`] runs with softirqs off, in softirq, in the posting context or in a
+//! thread; it never sleeps. Lock order: `exec` is the outermost lock of the engine's order.
 //!
 //! Tests: `direct/tests/volume.rs`.
 
@@ -76,7 +76,7 @@ use crate::{
 };
 
 /// Bytes that one run moves before it goes on in a thread: a tenth of a millisecond's copying on a
-/// processor of today. With a quarter of it a write of 1 MiB took a tenth longer.
+/// processor of today. With a quarter of this value a write of 1 MiB took a tenth longer.
 const BYTES_PER_RUN: u64 = 1 << 20;
 
 /// Bytes that are moved under one hold of the gates: an invalidation waits for no more.
@@ -85,39 +85,39 @@ pub(super) const BYTES_PER_HOLD: u64 = 256 << 10;
 /// Requests that one run finishes before it goes on later.
 const REQUESTS_PER_RUN: u32 = 64;
 
-/// Where the present request is.
+/// The phase of the present request.
 #[derive(Clone, Copy)]
 pub(super) enum Phase {
-    /// There is none.
+    /// No request.
     Idle,
-    /// There is none, and the queue was just seen to have none that may begin.
+    /// No request, and the queue was just seen to have none that may begin.
     Empty,
-    /// It was started and looked at by nobody.
+    /// Started; no step has run.
     Begin,
-    /// It needs a receive of the peer before it can go on with its bytes (a send) or end (a write
-    /// with immediate data).
+    /// Needs a receive of the peer before it can go on with its bytes (a send) or end (a write with
+    /// immediate data).
     Receive,
-    /// Its bytes are being copied; those before this number are done.
+    /// Being copied; the bytes before this number are done.
     Copy(u64),
-    /// Its bytes have arrived; it ends when the delay of a fault is over.
+    /// The bytes have arrived; the request ends when the delay of a fault is over.
     Late,
-    /// Its receive has completed; it completes itself when the delay of a fault is over.
+    /// The receive has completed; the request completes when the delay of a fault is over.
     Acknowledged,
-    /// It ends when nothing uses this token of the peer any more.
+    /// Ends when no access uses this token of the peer any more.
     RevokeRemote(Token),
-    /// It ends when nothing uses this token of its own side any more.
+    /// Ends when no access uses this token of its own side any more.
     RevokeLocal(Token),
 }
 
 impl Phase {
     /// Returns true if the request is cancelled when the connection goes.
     ///
-    /// One whose revocation has begun is not: nothing that is reported as cancelled may have
-    /// revoked anything (SINV-13).
+    /// A request whose revocation has begun is not: a request that is reported as cancelled must
+    /// not have revoked a token (SINV-13).
     const fn needs_connection(self) -> bool {
         match self {
             Self::Begin | Self::Receive | Self::Copy(_) | Self::Late => true,
-            // The last looks at that itself.
+            // `Flow::acknowledged` checks the connection itself.
             Self::Idle
             | Self::Empty
             | Self::RevokeRemote(_)
@@ -127,19 +127,19 @@ impl Phase {
     }
 }
 
-/// Why the runner pauses.
+/// The reason for a pause of the runner.
 pub(super) enum Pause {
     /// A kick will come: a post, a receive, a timer, the end of an access.
     Wait,
-    /// Go on later: in a thread if the bytes of this run are used up, or a program has posted what
-    /// is next, else from softirq work.
+    /// Go on later: in a thread if the bytes of this run are used up, or a program has posted the
+    /// next request, else from softirq work.
     Yield,
 }
 
-/// What a step did to the request.
+/// The next phase of the request, or a pause.
 pub(super) type Step = Result<Phase, Pause>;
 
-/// What only the runner touches.
+/// The state that only the runner touches.
 pub(super) struct Exec {
     pub(super) phase: Phase,
     pub(super) wqe: SendWqe,
@@ -148,7 +148,7 @@ pub(super) struct Exec {
     pub(super) taken: bool,
     /// The revocation at the end of the request found an access still running.
     pub(super) delayed: bool,
-    /// When the wait for a receive ends, in milliseconds of monotonic time.
+    /// The end of the wait for a receive, in milliseconds of monotonic time.
     pub(super) deadline: Option<u64>,
     pub(super) bytes_left: u64,
     pub(super) requests_left: u32,
@@ -163,23 +163,23 @@ pub(super) struct Exec {
 pub(super) struct Flow {
     /// The connection: its queue pairs may have another one while this flow still runs.
     pub(super) connection: ConnectionId,
-    /// The queue pair whose requests this flow carries, and the one that they go to.
+    /// The queue pair that posts the requests, and the queue pair that they go to.
     pub(super) from: Arc<QueuePair>,
     pub(super) to: Arc<QueuePair>,
     kicks: Atomic<u32>,
-    /// Since when its request has waited for a receive, in milliseconds of monotonic time; 0 when
-    /// it does not.
+    /// The time since which the request has waited for a receive, in milliseconds of monotonic
+    /// time; 0 if it does not wait.
     waits_since_ms: Atomic<u64>,
     #[pin]
     exec: SpinLock<Exec>,
     #[pin]
     work: WorkStruct<Self>,
-    /// Lockdep takes a work item for a lock: each context has one of its own.
+    /// Lockdep takes a work item for a lock: each context has its own item.
     #[pin]
     in_thread: WorkStruct<Self, 1>,
     #[pin]
     pub(super) timer: Timer<Self>,
-    /// Runs out when it is time to look again: at memory in use, or when the delay of a fault is
+    /// Runs out when the flow is to look again: at memory in use, or when the delay of a fault is
     /// over.
     #[pin]
     delay: HrTimer<Self>,
@@ -226,9 +226,9 @@ impl Flow {
         )
     }
 
-    /// There is something to do: do it in place where that is allowed, else from softirq work.
+    /// Kicks the flow: runs it in place where that is allowed, else from softirq work.
     pub(super) fn kick_here(self: &Arc<Self>) {
-        // First the guard: who has the right to run must not be preempted with it.
+        // First the guard: a task with the right to run must not be preempted.
         let softirqs_off = BhDisabled::enter();
         if self.kicks.fetch_add(1, Full) != 0 {
             return;
@@ -239,7 +239,7 @@ impl Flow {
         }
     }
 
-    /// There is something to do, from softirq work.
+    /// Kicks the flow: runs it from softirq work.
     pub(super) fn kick(self: &Arc<Self>) {
         // Without the guard interrupts are off.
         let _softirqs_off = BhDisabled::enter();
@@ -250,7 +250,7 @@ impl Flow {
 
     /// Hands the right to run over to the softirq work.
     fn defer(self: &Arc<Self>) {
-        // The item is not queued now: only the one who may run queues it.
+        // The item is not queued now: only the holder of the right to run queues it.
         let _ = self
             .from
             .device()
@@ -266,14 +266,14 @@ impl Flow {
         let _ = copies.enqueue::<_, 1>(self.clone());
     }
 
-    /// Returns true if a program has posted what this carries.
+    /// Returns true if a program has posted the requests of this flow.
     pub(super) fn is_of_program(&self) -> bool {
         !self.from.params.domain.is_trusted()
     }
 
-    /// Carries requests out until there is nothing to do or the budget is spent.
+    /// Carries requests out until none is ready or the budget is spent.
     ///
-    /// The caller has raised `kicks` from zero, or got that right from somebody who had.
+    /// The caller has raised `kicks` from zero, or was handed the right to run.
     fn run(self: &Arc<Self>) {
         let mut exec = self.exec.lock();
         let share = self.from.device().host.softirq_bytes.share();
@@ -286,8 +286,8 @@ impl Flow {
             match self.advance(&mut exec) {
                 Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break None,
                 Pause::Wait => continue,
-                // All of the kernel's softirq work of a processor is in one list, too, where
-                // programs would keep as many flows as they have.
+                // A processor has one list for the softirq work of the whole kernel, which the
+                // flows of programs would fill.
                 Pause::Yield => break Some(exec.bytes_left == 0 || self.is_of_program()),
             }
         };
@@ -296,8 +296,7 @@ impl Flow {
         let Some(in_thread) = in_thread else {
             return;
         };
-        // Those that came meanwhile are looked after by the next run; the number must not grow
-        // for ever.
+        // The next run looks after the kicks that came since; the number must not grow for ever.
         self.kicks.store(1, Release);
         match in_thread {
             true => self.defer_to_thread(),
@@ -307,9 +306,9 @@ impl Flow {
 
     /// Steps until the runner has to pause.
     ///
-    /// A connection that went during the pause is noticed here. One that goes later in the run is
-    /// noticed where it counts: where a request is started, a receive is taken, and memory of the
-    /// peer is entered; what is past that ends as if the connection had gone a moment later.
+    /// A connection that went during the pause is noticed here. A connection that goes later in the
+    /// run is noticed where a request is started, a receive is taken, and memory of the peer is
+    /// entered; a request that is past that ends as if the connection had gone a moment later.
     fn advance(self: &Arc<Self>, exec: &mut Exec) -> Pause {
         if exec.phase.needs_connection() && !self.is_up() {
             exec.phase = self.end(exec, Status::Flushed, Status::Flushed);
@@ -341,7 +340,7 @@ impl Flow {
 
     /// Returns true if both ends have this flow's connection.
     ///
-    /// An answer of a moment ago: what counts is looked at again where a request is started, a
+    /// The answer is of a moment ago: the connection is checked again where a request is started, a
     /// receive taken, and memory of the peer entered.
     pub(super) fn is_up(&self) -> bool {
         self.from.is_connected_by(self.connection) && self.to.is_connected_by(self.connection)
@@ -354,7 +353,7 @@ impl Flow {
         }
         if !self.is_up() {
             // One end is not connected yet, and rings when it is; or the connection is gone, and
-            // what the last request held back can go on.
+            // the flush that the last request held back can go on.
             self.to.reap();
             return Err(Pause::Wait);
         }
@@ -415,13 +414,14 @@ impl Flow {
         Phase::Idle
     }
 
-    /// Has the request looked at again in so many nanoseconds, if not before. Its end disarms that.
+    /// Has the flow look at the request again in `ns` nanoseconds at the latest. The end of the
+    /// request disarms the timer.
     pub(super) fn look_again_in(self: &Arc<Self>, exec: &mut Exec, ns: u64) {
         exec.is_timed = true;
         self.delay.arm(self, ns);
     }
 
-    /// A wait for a receive begins.
+    /// Notes that a wait for a receive begins.
     pub(super) fn begin_rnr_wait(&self, now_ms: u64) {
         self.from.device().count(Counter::RnrWaits, 1);
         self.waits_since_ms.store(now_ms, Relaxed);
@@ -431,13 +431,15 @@ impl Flow {
         });
     }
 
-    /// The request is over: what a timer keeps must not be kept any longer, nor the module.
+    /// Disarms the timers of a request that is over: an armed timer holds the flow and the module.
     #[cold]
     fn disarm(&self, exec: &mut Exec) {
         self.cancel_rnr_timer(exec);
         self.delay.cancel();
     }
 
+    /// Ends the wait for a receive, if the request has one: forgets its deadline, and disarms its
+    /// timer. A callback that runs already may still kick the flow.
     pub(super) fn cancel_rnr_timer(&self, exec: &mut Exec) {
         if exec.deadline.take().is_some() {
             self.timer.cancel();
@@ -445,8 +447,8 @@ impl Flow {
         }
     }
 
-    /// Since when its request has waited for a receive, in milliseconds of monotonic time. Any
-    /// context.
+    /// The time since which the request has waited for a receive, in milliseconds of monotonic
+    /// time. Any context.
     pub(super) fn waits_since_ms(&self) -> Option<u64> {
         Some(self.waits_since_ms.load(Relaxed)).filter(|since| *since > 0)
     }
@@ -464,7 +466,7 @@ impl WorkItem<1> for Flow {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        // A run is short, and nobody is kept waiting by one who holds its lock and was preempted.
+        // A run is short, and is not preempted while it holds `exec`.
         let _softirqs_off = BhDisabled::enter();
         Flow::run(&this);
     }

@@ -2,15 +2,15 @@
 
 //! The steps of a request that faults hit.
 //!
-//! Their effect ([`Injected`]) is drawn when the request begins, and met on the way: before the
-//! request does anything, where it looks for a receive, where it enters the peer's memory, before it
-//! ends and when it has ended. All of these ask `inject::is_on()` first, but for the end of the
-//! short ways, which are taken where the beginning found that off. What was drawn stays with the
-//! request when that fault is turned off, and has no effect any more when all are. A request that
+//! The effect of faults ([`Injected`]) is drawn when the request begins, and met on the way: before
+//! the first step, where the request looks for a receive, where it enters the peer's memory, before
+//! it ends and when it has ended. Each of these places checks `inject::is_on()` first, but for the
+//! end of the short paths, which are taken if that was false at the beginning. An effect stays with
+//! the request when its fault is turned off, and is void when all faults are off. A request that
 //! waits goes on when its time is over.
 //!
-//! Whose faults: those of the requester's device, for its queue pair; but what a receive meets is
-//! the fault of its own device and queue pair, and is drawn when a message takes it.
+//! The faults are those of the requester's device, for its queue pair; but a receive meets the
+//! faults of its own device and queue pair, drawn when a message takes it.
 //!
 //! Tests: `direct/tests/inject.rs`.
 
@@ -56,12 +56,12 @@ fn after(usec: u32) -> u64 {
 }
 
 impl Exec {
-    /// The effect of faults on the present request; none unless it was drawn for that.
+    /// The effect of faults on the present request; `None` unless it was drawn for this request.
     fn injected(&self) -> Option<&Injected> {
         (self.injected.seq == Some(self.wqe.seq)).then_some(&self.injected)
     }
 
-    /// The same, to be changed on the way.
+    /// The effect of faults on the present request, for changes on the way.
     fn injected_mut(&mut self) -> Option<&mut Injected> {
         (self.injected.seq == Some(self.wqe.seq)).then_some(&mut self.injected)
     }
@@ -72,7 +72,8 @@ impl Exec {
             .is_some_and(|injected| core::mem::take(&mut injected.drop_connection))
     }
 
-    /// Returns true, once, if the request is to complete later than its receive, which has.
+    /// Returns true, once, if the request is to complete later than its receive, which has
+    /// completed.
     fn is_acknowledged_late(&mut self) -> bool {
         let Some(injected) = self.injected_mut() else {
             return false;
@@ -103,7 +104,7 @@ impl Exec {
 }
 
 impl Flow {
-    /// As [`Flow::begin`], for a request that faults may hit: on the way of all requests.
+    /// As [`Flow::begin`], for a request that faults may hit: on the path of all requests.
     #[cold]
     pub(super) fn begin_with_faults(self: &Arc<Self>, exec: &mut Exec) -> Step {
         if let Some(step) = self.begin_as_injected(exec) {
@@ -115,8 +116,8 @@ impl Flow {
         }
     }
 
-    /// Draws what hits a request that begins, and does what of it comes first; `None` when the
-    /// request is to go on.
+    /// Draws the faults of a request that begins, and applies those of the beginning; `None` if the
+    /// request goes on.
     fn begin_as_injected(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
         if exec.injected().is_none() {
             exec.injected = self.draw(exec);
@@ -133,7 +134,8 @@ impl Flow {
         refuses.then(|| Ok(self.refuse_invalidation(exec)))
     }
 
-    /// In how many nanoseconds to look again at a message that waits for the port of either side.
+    /// The time to the next look at a message that waits for the port of either side, in
+    /// nanoseconds.
     fn look_at_ports_in(&self, exec: &Exec) -> Option<u64> {
         if exec.wqe.work.is_local() {
             return None;
@@ -142,7 +144,7 @@ impl Flow {
         wait(&self.from).or_else(|| wait(&self.to))
     }
 
-    /// Ends a request whose own side does not let it invalidate its token.
+    /// Ends a request that its own side does not let invalidate its token.
     fn refuse_invalidation(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         self.from.device().count(Counter::InvalidationsRefused, 1);
         let token = match exec.wqe.work {
@@ -165,7 +167,7 @@ impl Flow {
             ..Injected::default()
         };
         if let Some(hit) = hit(Fault::CompleteWith) {
-            // Nothing else can happen to it.
+            // No other fault applies.
             injected.status = Some(hit.status.into());
             // A queue pair of NDKPI outlives a flush, and its connection must not.
             injected.drop_connection = hit.status == WcStatus::WrFlush;
@@ -194,7 +196,7 @@ impl Flow {
                     injected.only_own_is_late =
                         hit.side == FaultSide::Requester && takes_receive(work);
                 }
-                // Its work and its end are one step.
+                // The work and the end of the request are one step.
                 false => injected.begins_at = after(hit.usec),
             }
         }
@@ -203,7 +205,7 @@ impl Flow {
         injected
     }
 
-    /// The status that the receive which the request just took is to fail with.
+    /// The status with which the receive just taken is to fail.
     #[cold]
     pub(super) fn receive_failure(&self, exec: &Exec) -> Option<Status> {
         let length = u64::from(exec.wqe.length);
@@ -211,7 +213,7 @@ impl Flow {
         hit.map(|hit| hit.status.into())
     }
 
-    /// Waits as if no receive were there; `None` when that is over.
+    /// Waits as if no receive were there; `None` when the wait is over.
     #[cold]
     pub(super) fn finds_no_receive(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
         let injected = exec.injected_mut()?;
@@ -231,8 +233,7 @@ impl Flow {
         Some(self.wait_for_receive(exec))
     }
 
-    /// Does what comes when the bytes of the request have arrived; `None` when the request is to go
-    /// on.
+    /// Applies the faults that follow the arrival of the bytes; `None` if the request goes on.
     #[cold]
     pub(super) fn finish_as_injected(self: &Arc<Self>, exec: &mut Exec) -> Option<Phase> {
         if self.arrived(exec) {
@@ -253,7 +254,8 @@ impl Flow {
         }
     }
 
-    /// The bytes of the request have arrived; returns true if it ends later, in [`Flow::late`].
+    /// Notes that the bytes have arrived; returns true if the request ends later, in
+    /// [`Flow::late`].
     fn arrived(self: &Arc<Self>, exec: &mut Exec) -> bool {
         let Some(injected) = exec.injected_mut() else {
             return false;
@@ -293,7 +295,7 @@ impl Flow {
                 self.look_again_in(exec, left);
                 Err(Pause::Wait)
             }
-            // One that has revoked is not cancelled (SINV-13).
+            // A request that has revoked a token is not cancelled (SINV-13).
             _ if is_up || invalidates(&exec.wqe.work) => {
                 Ok(self.end(exec, Status::Success, Status::Success))
             }
@@ -301,8 +303,8 @@ impl Flow {
         }
     }
 
-    /// Ends the request, whose receive has ended, if it took one, in the way that was drawn; `None`
-    /// when it is to end as any other.
+    /// Ends the request in the way that was drawn, after the receive that it took, if any; `None`
+    /// if the request ends as any other.
     #[cold]
     #[inline(never)]
     pub(super) fn end_as_injected(&self, exec: &mut Exec, request: Status) -> Option<Phase> {
@@ -335,7 +337,7 @@ impl Flow {
         }
     }
 
-    /// The connection is gone for both, as if the way between them had broken.
+    /// Drops the connection of both queue pairs, as if the path between them had broken.
     fn lose_connection(&self) {
         self.from.peer_gone(self.connection);
         self.to.peer_gone(self.connection);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Invalidation by a [`Flow`]: the token is refused to new accesses at once, and the request goes on
-//! when the last one is over.
+//! Invalidation by a [`Flow`]: the token is refused to new accesses at once, and the request goes
+//! on when the last access is over.
 //!
-//! Tests: `direct/tests/message.rs`.
+//! Tests: `direct/tests/invalidate.rs`.
 
 use super::flow::{
     Exec,
@@ -67,7 +67,8 @@ impl Flow {
         });
     }
 
-    /// Success once the last access to what `token` named at `at` is gone; that one kicks the flow.
+    /// Success once the last access to the memory that `token` named at `at` is gone; that access
+    /// kicks the flow.
     pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
         if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));
@@ -79,9 +80,9 @@ impl Flow {
         Err(self.wait_for_drain(exec, at, token))
     }
 
-    /// The memory that `token` named at `at` is in use: the last access kicks this flow. Where
-    /// another flow waits there already, as when owner and peer revoke a region at once, or the
-    /// access has ended since, this one looks again soon.
+    /// Waits for the last access to the memory that `token` named at `at`, which kicks this flow.
+    /// If another flow waits there already, as when owner and peer revoke a region at once, or the
+    /// access has ended since, this flow looks again soon.
     pub(super) fn wait_for_drain(
         self: &Arc<Self>,
         exec: &mut Exec,

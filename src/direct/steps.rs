@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a [`Flow`] does to one request, phase by phase.
+//! The steps of a [`Flow`] on one request, phase by phase.
 //!
-//! A step either moves the request to its next phase or pauses the runner. What it holds (memory,
-//! the way through the peer's queue pair) it has given back when it returns.
+//! A step either moves the request to its next phase or pauses the runner. When it returns, it
+//! holds neither memory nor the gate of the peer's queue pair.
 //!
 //! Tests: `direct/tests/message.rs`.
 
@@ -57,13 +57,13 @@ use crate::{
     }, //
 };
 
-/// Returns true if the bytes of a request are those of one element of its list.
+/// Returns true if the bytes of a request are one element of its list.
 fn is_one_piece(wqe: &SendWqe) -> bool {
     wqe.sges.len() == 1 && wqe.length > 0 && !wqe.flags.contains(SendFlag::Inline)
 }
 
 impl Flow {
-    /// Checks a new request against everything that can be known now, and carries out what it may.
+    /// Checks a new request against all that is known now, and carries out as much as it may.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
         if inject::is_on() {
             return self.begin_with_faults(exec);
@@ -82,7 +82,8 @@ impl Flow {
         }
     }
 
-    /// Ends a request that is not allowed, and carries out one of this side's memory table alone.
+    /// Ends a request that is not allowed, and carries out a request on this side's memory table
+    /// alone.
     #[inline(always)]
     pub(super) fn begin_without_peer(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
         if exec.wqe.forbidden {
@@ -113,7 +114,7 @@ impl Flow {
     }
 
     /// Carries a send of one piece out, in one go if a receive is there and takes it in one piece:
-    /// the way of most messages. No more than `most` bytes may be moved now.
+    /// the path of most messages. No more than `most` bytes may be moved now.
     fn send(self: &Arc<Self>, exec: &mut Exec, len: u64, most: u64) -> Step {
         let Exec {
             wqe,
@@ -128,7 +129,7 @@ impl Flow {
             };
             let found = self.to.take_receive(self.connection, receive);
             *taken = found == Taken::Ready;
-            // What fits into the first element needs no other.
+            // A message that fits into the first element needs no other.
             let sink = receive.sges.get(0).filter(|_| *taken);
             if sink.is_some_and(|s| u64::from(s.len()) >= len && len <= most) {
                 let usage = self.to.local_usage(AccessFlag::LocalWrite);
@@ -149,7 +150,7 @@ impl Flow {
         self.took(exec, found)
     }
 
-    /// The memory of a request of one piece that is read from it.
+    /// The source memory of a request of one piece.
     #[inline]
     fn gather_one<'a>(&'a self, wqe: &'a SendWqe) -> Result<Memory<'a>, Denied> {
         Memory::local(self.from.local_usage(AccessFlags::empty()), &wqe.sges, 0)
@@ -181,7 +182,7 @@ impl Flow {
         let _inside = self
             .enter(exec, AccessFlag::RemoteWrite)
             .map_err(AccessError::Sink)?;
-        // Left before the queue pair is: who finds that drained finds the region unused.
+        // Dropped before `_inside`: once the queue pair is drained, the region is unused.
         let sink = Memory::named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
         let sink = sink.map_err(AccessError::Sink)?;
         transfer::copy_whole(source, &sink, len)
@@ -209,6 +210,8 @@ impl Flow {
         Payload::List(self.to.local_usage(AccessFlag::LocalWrite), &receive.sges)
     }
 
+    /// Takes a receive of the peer, and goes on with the request. Without a receive the request
+    /// waits; if the peer flushes its receives, or the connection is gone, the request is flushed.
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         if inject::is_on() {
             if let Some(step) = self.finds_no_receive(exec) {
@@ -219,7 +222,7 @@ impl Flow {
         self.took(exec, found)
     }
 
-    /// Goes on with the receive that was found, or not.
+    /// Goes on after the search for a receive.
     fn took(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
         exec.phase = Phase::Receive;
         match found {
@@ -248,7 +251,7 @@ impl Flow {
         self.copy(exec, 0)
     }
 
-    /// No receive is there: its post kicks this flow, or the timer does.
+    /// Waits for a receive: its post kicks this flow, or the timer does.
     pub(super) fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let now = time::now_ms();
         let timeout = self.from.device().host.rnr_timeout_ms;
@@ -276,7 +279,7 @@ impl Flow {
     /// Returns true if a message may wait for a receive longer than the host says: a shared queue
     /// that ran empty breaks no connection (SRQ-10), but it holds up no close either.
     ///
-    /// That is so on both faces. The consumers of the verbs that have a shared queue (ib_srpt,
+    /// This holds on both faces. The consumers of the verbs that have a shared queue (ib_srpt,
     /// nvmet) ask for RNR retries without end (a count of 7), which iw_cm does not pass on.
     fn may_wait_on(&self, exec: &Exec) -> bool {
         let never = inject::is_on() && exec.never_finds_receive();
@@ -330,7 +333,7 @@ impl Flow {
         }
     }
 
-    /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
+    /// Enters the peer's queue pair, if it lets this side do `wanted` at all.
     pub(super) fn enter(
         &self,
         exec: &Exec,
@@ -413,7 +416,7 @@ impl Flow {
         })
     }
 
-    /// The bytes are there: does what the request asks for at its end.
+    /// Finishes a request whose bytes have arrived: begins its invalidation, if any, or ends it.
     pub(super) fn finish(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         if inject::is_on() {
             if let Some(phase) = self.finish_as_injected(exec) {
@@ -423,7 +426,7 @@ impl Flow {
         self.finish_plain(exec)
     }
 
-    /// As [`Flow::finish`], when no fault has anything to do to the request.
+    /// As [`Flow::finish`], without regard to faults.
     fn finish_plain(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         match exec.wqe.work {
             SendOp::Send {
@@ -440,6 +443,7 @@ impl Flow {
         }
     }
 
+    /// Counts the request, and ends it and the receive that it took, if any, as successful.
     pub(super) fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         self.count(&exec.wqe);
         self.end(exec, Status::Success, Status::Success)

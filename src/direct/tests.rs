@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What two queue pairs of one host do to each other, through this transport.
+//! Tests of two queue pairs of one host over this transport.
 
 mod inject;
 mod invalidate;

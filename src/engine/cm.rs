@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections on one host: who listens where, and how two queue pairs find each other.
+//! The connection manager of one host: listeners, connect requests, and the connection of two queue
+//! pairs.
 //!
 //! ```text
 //! active                          passive
@@ -10,20 +11,21 @@
 //! closed     <- either side, once each ->  closed
 //! ```
 //!
-//! Where both sides want it (NDKPI), the active side confirms what was accepted before they are
+//! If both sides want it (NDKPI), the active side confirms an accept before the queue pairs are
 //! attached. Only NDKPI reserves addresses: `address.rs`.
 //!
 //! A [`ConnectRequest`] is decided once: accepted, rejected, abandoned by the active side or timed
-//! out. Each side's `Endpoint` sees to it that `closed` comes once, and only after the connection
-//! was reported up.
+//! out. Each side's `Endpoint` reports `closed` once, and only after the connection was reported
+//! up.
 //!
-//! For an address that no listener of this host serves, [`ConnectionManager::submit`] says which
-//! error the user is owed. A transport for the wire will be asked at that point.
+//! For an address that no listener of this host serves, [`ConnectionManager::submit`] chooses the
+//! error for the user. A transport for the wire will be asked at that point.
 //!
-//! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of a request, the listener that it is with, the requests that wait at one
-//! and the state of a side are leaves.
-//! Listeners are notified under `listeners`, all other events under none of them.
+//! Context: process, but for
+//! [`LinkOwner::disconnected`](super::transport::LinkOwner::disconnected), softirq work and the
+//! timers. Lock order: `listeners`, then `open`; the state of a request, its offers, the requests
+//! that wait at a listener and the state of a side are leaves. Listeners are notified of requests
+//! under `listeners`; all other events come under none of these locks.
 
 mod address;
 mod endpoint;
@@ -80,19 +82,19 @@ use super::{
 /// Makes the transport between two queue pairs of this host. May sleep.
 pub(crate) type ConnectFn = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
 
-/// How long a request may wait, in milliseconds.
+/// The time limits of a request, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     /// For the passive side's answer.
     pub(crate) answer_ms: u32,
-    /// For that answer when its listener is gone.
+    /// For that answer after the end of its listener.
     pub(crate) orphan_ms: u32,
     /// For the active side's confirmation.
     pub(crate) confirm_ms: u32,
 }
 
 impl Timeouts {
-    /// For real life.
+    /// The values outside of tests.
     pub(crate) const DEFAULT: Self = Self {
         answer_ms: 60_000,
         orphan_ms: 3_000,
@@ -100,31 +102,32 @@ impl Timeouts {
     };
 }
 
-/// What a connected or connecting side is notified of. Any context; the face only passes it on.
+/// The events of a connected or connecting side. Any context; the face only passes them on.
 pub(crate) trait ConnectionEvents: Send + Sync {
-    /// To the active side: the answer. Called exactly once for each connect that was taken.
+    /// Reports the answer to the active side. Called once for each connect that was taken, and
+    /// again only after an error.
     ///
-    /// An error when the answer could not be delivered. An answer that is a failure and carries no
-    /// data needs no memory, and is delivered always. Where [`ConnectParams::confirms`] and the
-    /// passive side waits for it, a success is only the passive side's consent.
+    /// An error if the answer could not be delivered. A failure without private data needs no
+    /// memory, and is always delivered. With [`ConnectParams::confirms`], and a passive side that
+    /// waits for the confirmation, a success is only the passive side's consent.
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
-    /// To the passive side: the connection that it accepted is up.
+    /// Reports to the passive side that the accepted connection is up.
     fn established(&self, limits: ReadLimits);
-    /// To a passive side that waits for the confirmation, in place of `established`: nothing comes
-    /// of what it accepted. `Timeout` when the active side did not confirm in time, else `Aborted`.
+    /// Replaces `established` for a passive side that waits for the confirmation: the connection
+    /// does not come up. `Timeout` if the active side did not confirm in time, else `Aborted`.
     fn not_established(&self, _status: Status) {}
-    /// Returns true if this side, if it is the passive one, waits for the active side's
-    /// confirmation before it is connected. After such an accept exactly one of `established` and
+    /// Returns true if this side, as the passive one, waits for the active side's confirmation
+    /// before it is connected. After such an accept exactly one of `established` and
     /// `not_established` follows.
     fn confirms(&self) -> bool {
         false
     }
-    /// The connection is gone, by the peer or by this side. Called exactly once after it was up; an
-    /// error when the event could not be delivered and has to be reported again.
+    /// Reports that the connection is gone, by the peer or by this side. Called once after the
+    /// connection was up, and again only after an error: the report could not be delivered.
     fn closed(&self, by_peer: bool) -> Result;
 }
 
-/// Where connections are made.
+/// The connection manager: listeners, reserved addresses and undecided requests.
 #[pin_data]
 pub(crate) struct ConnectionManager {
     connect_fn: ConnectFn,
@@ -132,7 +135,7 @@ pub(crate) struct ConnectionManager {
     addresses: Arc<AddressTable>,
     #[pin]
     listeners: Mutex<Listeners>,
-    /// Requests that nobody has decided on; numbers go up and are not used again.
+    /// Undecided requests; their numbers rise and are not reused.
     #[pin]
     open: SpinLockIrq<OpenRequests>,
 }
@@ -142,25 +145,25 @@ struct OpenRequests {
     next: NonZeroUsize,
 }
 
-/// Numbers that a request has to itself: its own, and one for each time that a listener is
+/// The count of numbers that a request takes: its own, and one for each time that a listener is
 /// notified.
 const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
-/// What the active side asks for.
+/// The parameters of a connect.
 pub(crate) struct ConnectParams {
     pub(crate) net: u64,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
-    /// Whether the remote address is one of this host, in this namespace.
+    /// True if the remote address is one of this host, in this namespace.
     pub(crate) remote_is_here: bool,
     pub(crate) qp: Arc<QueuePair>,
     pub(crate) limits: ReadLimits,
     pub(crate) private_data: KVec<u8>,
     pub(crate) events: Arc<dyn ConnectionEvents>,
-    /// Whether the active side wants to have the last word, by [`ConnectRequest::confirm`].
+    /// True if the active side wants the last word, by [`ConnectRequest::confirm`].
     pub(crate) confirms: bool,
     /// True if a request is offered again to a listener that has no room, until the time for the
-    /// answer is over; else that is a refusal.
+    /// answer is over; if false, the request is refused.
     pub(crate) waits: bool,
 }
 
@@ -183,18 +186,17 @@ impl ConnectionManager {
         )
     }
 
-    /// The request with that number or the next higher one that nobody has decided on.
+    /// The undecided request with that number or the next higher one.
     fn first_open(&self, from: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         let open = self.open.lock();
         let found = open.requests.cursor_lower_bound(&from)?;
         Some(found.current().1.clone())
     }
 
-    /// Makes a request, to be submitted, that can be found by its number until it is decided. May
-    /// sleep. `ENOMEM` when there is no memory.
+    /// Makes a request for [`ConnectionManager::submit`]. The request is found by its number until
+    /// it is decided. May sleep. `ENOMEM` when there is no memory.
     ///
-    /// A request keeps what both sides are notified through: a side that keeps the request lets go
-    /// of it when it is of no more use.
+    /// A request holds the events of both sides: a side drops a request that it no longer needs.
     pub(crate) fn make_request(
         self: &Arc<Self>,
         params: ConnectParams,
@@ -202,27 +204,26 @@ impl ConnectionManager {
         params.qp.device().may_make(What::Connection)?;
         let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
         let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
-        // Nothing has that number.
+        // The number is new.
         let _ = self.open.lock().requests.insert(node);
         Ok(request)
     }
 
-    /// A number that was not used before, as are the [`NUMBERS`] from there on.
+    /// Returns the first of [`NUMBERS`] numbers that were not used before.
     fn next_number(&self) -> NonZeroUsize {
         let mut open = self.open.lock();
         let number = open.next;
-        // OVERFLOW: 2^48 connects.
+        // OVERFLOW: 2^48 connects and listeners.
         open.next = number.saturating_add(NUMBERS.get());
         number
     }
 
-    /// The request with that number, if nobody has decided on it. Any context.
+    /// The request with that number, if undecided. Any context.
     pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         self.open.lock().requests.get(&number).cloned()
     }
 
-    /// The request whose [`ConnectRequest::listener_number`] that is, if nobody has decided on it.
-    /// Any context.
+    /// The request with that [`ConnectRequest::listener_number`], if undecided. Any context.
     pub(crate) fn request_at_listener(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
         let request = self.request(first)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device counts. Each name is a line of `rdma statistic show`.
+//! The counters of a device. Each name is a line of `rdma statistic show`.
 
 use kernel::prelude::*;
 
@@ -78,7 +78,7 @@ counters! {
     FaultsInjected = c"faults_injected",
 }
 
-/// How many counters there are.
+/// The number of counters.
 pub(crate) const COUNT: usize = Counter::FaultsInjected as usize + 1;
 
 #[cfg(ndk_kunit)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`CompletionQueue`]: finished requests, and who wants to hear of them.
+//! [`CompletionQueue`]: completions of requests, and notification of the consumer.
 //!
 //! A queue is **armed** for one event; the arm is taken off when it is satisfied, before the
-//! consumer is called, so there is one call at most per arm. What satisfies which arm:
+//! consumer is called, so there is at most one call per arm. Events satisfy arms as follows:
 //!
 //! | arm | receive | solicited receive | other success | request failed | queue failed |
 //! |---|---|---|---|---|---|
@@ -11,13 +11,13 @@
 //! | solicited | no | yes | no | yes | yes |
 //! | errors | no | no | no | no | yes |
 //!
-//! Testing and clearing the arm happens under the lock under which the entry is added, so nothing
-//! is lost between a poll and an arm.
+//! The arm is tested and cleared under the lock under which the entry is added, so no event is lost
+//! between a poll and an arm.
 //!
 //! The call for a satisfied arm is made at once, unless the consumer asked for calls that wait for
-//! more ([`moderation`]).
+//! more completions ([`moderation`]).
 //!
-//! A queue that overflows has failed: it takes no entry any more, what it holds stays readable.
+//! A queue that overflows has failed: it takes no more entries, and its entries stay readable.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; queue locks of
 //! queue pairs, then `inner`, then the timer.
@@ -79,7 +79,7 @@ pub(crate) use shared::ProgramCompletions;
 /// Entries that are taken under one hold of the lock, interrupts off.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// What a consumer wants to hear of; the greater of two that were asked for holds (ARM-06).
+/// The event that a consumer arms for; of two arms the greater one holds (ARM-06).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Arm {
     /// The failure of the queue itself.
@@ -99,7 +99,7 @@ impl Arm {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the arm.
     pub(crate) const fn name(self) -> &'static CStr {
         match self {
             Self::Any => c"any",
@@ -117,42 +117,42 @@ impl Arm {
     }
 }
 
-/// What happens when entries are there already while a consumer arms.
+/// The effect on an arm of entries that are present already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissedEvents {
-    /// Nothing (verbs).
+    /// No effect (verbs).
     Ignore,
     /// They satisfy the arm at once if they came since the last call (NDK, ARM-07 to ARM-09).
     Report,
 }
 
-/// A queue has overflowed or is broken.
+/// The error of a queue that has overflowed or is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed;
 
-/// What a queue failed of.
+/// The cause of a queue's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// There was an entry more than the queue takes.
+    /// An entry found no room.
     Overrun,
-    /// Whoever runs the device gave the queue up.
+    /// The face gave the queue up.
     Fatal,
 }
 
-/// What a face is notified of. Called in softirq, one call at a time, under no lock, but see
-/// [`CqEvents::only_schedules`].
+/// The events of a queue, reported to its face. Called in softirq, one call at a time, under no
+/// lock, but see [`CqEvents::only_schedules`].
 pub(crate) trait CqEvents: Send + Sync {
     /// Returns true if [`CqEvents::notify`] only schedules work of the consumer: then it may be
-    /// called in any context, under any lock, by several at a time, and does nothing once the face
-    /// is closed. It is called at once and on the current CPU: an interrupt to the queue's CPU
-    /// costs more than what it would schedule there. Asked once.
+    /// called in any context, under any lock, by several callers at a time, and has no effect once
+    /// the face is closed. It is called at once and on the current CPU: an interrupt to the queue's
+    /// CPU costs more than the scheduling. Asked once.
     fn only_schedules(&self) -> bool {
         false
     }
-    /// An arm was satisfied; `failure` is there if the queue has failed.
+    /// Notifies of a satisfied arm; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
-    /// The queue failed, armed or not. Called once, and as often as it says [`Called::Again`]; the
-    /// call for the arm that this satisfies comes after the last one.
+    /// Reports a failure of the queue, armed or not. Called once, and again for each
+    /// [`Called::Again`]; the call for the arm that the failure satisfies comes after the last one.
     fn failed(&self, failure: Failure) -> Called;
 }
 
@@ -164,31 +164,31 @@ struct CqState {
     /// The entries that a program takes by itself; `ring` takes none then.
     shared: Option<KBox<ProgramCompletions>>,
     arm: Option<Arm>,
-    /// How many of the newest entries came since the consumer was last called.
+    /// The number of entries that came since the consumer was last called; they are the newest.
     unreported: u32,
-    /// One of those, or of those taken meanwhile, is a request that failed.
+    /// One of these entries, or one taken since the call, is of a failed request.
     urgent: bool,
     failure: Option<Failure>,
     moderator: Moderator,
 }
 
 impl CqState {
-    /// The consumer is called for all that is there.
+    /// Notes that the call reports all entries.
     fn notified(&mut self) {
         self.unreported = 0;
         self.urgent = false;
     }
 }
 
-/// What a queue is doing, for whoever looks why it hangs.
+/// The state of a queue, to find the cause of a hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CqDetails {
-    /// What tracepoints call it.
+    /// The number in tracepoints.
     pub(crate) number: u32,
-    /// How many entries it takes, and has.
+    /// The number of entries that the queue takes, and has.
     pub(crate) depth: u32,
     pub(crate) used: u32,
-    /// What it is armed for.
+    /// The event that the queue is armed for.
     pub(crate) arm: Option<Arm>,
     pub(crate) failed: bool,
 }
@@ -202,14 +202,14 @@ pub(crate) struct CompletionQueue {
     work: Work<Self>,
     device: Arc<RdmaDevice>,
     share: Share,
-    /// What tracepoints call it; no other queue of this host has it for long.
+    /// The number in tracepoints; no other queue of this host has it for long.
     pub(crate) number: u32,
     /// The CPU on which the consumer is called from softirq, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
     /// See [`CqEvents::only_schedules`].
     only_schedules: bool,
-    /// Held by the one who changes the depth: `cq/resize.rs`.
+    /// Held while the depth changes: `cq/resize.rs`.
     #[pin]
     resizing: Mutex<()>,
     #[pin]
@@ -220,8 +220,8 @@ pub(crate) struct CompletionQueue {
 }
 
 impl CompletionQueue {
-    /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online and
-    /// a call does more than to schedule something.
+    /// A queue for `depth` entries. Its consumer is called on `cpu`, if that is online and a call
+    /// does more than schedule work.
     ///
     /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
     /// `ENOMEM` when there is no memory, or the device or programs have too many.
@@ -264,7 +264,7 @@ impl CompletionQueue {
     }
 
     /// Traces an entry of the queue pair with that number, and [adds](Self::push_of) it.
-    // Out of line: where requests end a branch for the tracepoint costs more than itself.
+    // Out of line: inlined where requests end, the tracepoint's branch costs more than just itself.
     #[inline(never)]
     pub(super) fn report(self: &Arc<Self>, qp: u32, entry: &Wc) -> Result<(), Failed> {
         trace::event!(complete, self.complete_args(qp, entry));
@@ -290,10 +290,10 @@ impl CompletionQueue {
         self.push_of(entry, 0)
     }
 
-    /// Adds an entry of queue pair `qp`; what it satisfies is reported soon, in softirq, or at once
-    /// if that only schedules something.
+    /// Adds an entry of queue pair `qp`; a satisfied arm is reported soon, in softirq, or at once
+    /// if the call only schedules work.
     ///
-    /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
+    /// An entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]
     fn push_of(self: &Arc<Self>, entry: &Wc, qp: u32) -> Result<(), Failed> {
         let mut inner = self.inner.lock();
@@ -325,7 +325,7 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Takes up to `max` entries out, oldest first, and returns how many.
+    /// Takes up to `max` entries out, oldest first, and returns their number.
     ///
     /// `take` runs under the lock of the queue: it only copies.
     pub(crate) fn poll(&self, max: usize, mut take: impl FnMut(Wc)) -> usize {
@@ -340,7 +340,7 @@ impl CompletionQueue {
         }
     }
 
-    /// The same under one hold of the lock.
+    /// As [`CompletionQueue::poll`], under one hold of the lock.
     #[inline]
     fn poll_some(&self, max: usize, mut take: impl FnMut(Wc)) -> usize {
         let mut inner = self.inner.lock();
@@ -357,7 +357,7 @@ impl CompletionQueue {
         taken
     }
 
-    /// Arms the queue; returns true if entries are there.
+    /// Arms the queue; returns true if entries are present.
     pub(crate) fn arm(self: &Arc<Self>, arm: Arm, missed: MissedEvents) -> bool {
         let mut inner = self.inner.lock();
         let joined = inner.arm.map_or(arm, |old| old.max(arm));
@@ -365,7 +365,7 @@ impl CompletionQueue {
         let failed = inner.failure.is_some();
         let satisfied = match missed {
             MissedEvents::Ignore => false,
-            // What is asked for now counts, not what it was joined with (ARM-09).
+            // The new arm counts here, not the joined one (ARM-09).
             MissedEvents::Report => failed || (inner.unreported > 0 && arm != Arm::Errors),
         };
         inner.arm = if satisfied { None } else { Some(joined) };
@@ -384,12 +384,12 @@ impl CompletionQueue {
         self.inner.lock().limit()
     }
 
-    /// Lets the call for a satisfied arm wait `interval_us` microseconds or for `count`
-    /// completions, whichever is first (MOD-01 to MOD-07). Any context.
+    /// Lets the call for a satisfied arm wait for `interval_us` microseconds or `count`
+    /// completions, whichever comes first (MOD-01 to MOD-07). Any context.
     ///
-    /// An interval of 0, or a count of 0 or 1, turns it off. An interval of `u32::MAX` is no
-    /// limit, and neither is a count above the depth; both are a contradiction. A call that is
-    /// held is decided on anew.
+    /// An interval of 0, or a count of 0 or 1, turns moderation off. An interval of `u32::MAX` is
+    /// no limit, and neither is a count above the depth; both together are a contradiction. A held
+    /// call is decided on anew.
     pub(crate) fn moderate(
         self: &Arc<Self>,
         interval_us: u32,
@@ -404,10 +404,10 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Fails the queue for good: it takes no entry any more, and whoever armed it is notified so,
-    /// as is whoever arms it later. What it holds stays readable. Any context.
+    /// Fails the queue for good: it takes no more entries, and reports the failure to the present
+    /// arm and to each later [`MissedEvents::Report`] arm. Its entries stay readable. Any context.
     ///
-    /// Queue pairs that report to it break when they next try; the face breaks those that do not.
+    /// A queue pair breaks when it next reports to the queue; the face breaks those that do not.
     pub(crate) fn break_down(self: &Arc<Self>) {
         let mut inner = self.inner.lock();
         if inner.failure.is_some() {
@@ -419,21 +419,21 @@ impl CompletionQueue {
     }
 
     /// Ends all calls; returns when none runs any more. May sleep; not from inside a call. May be
-    /// called again, but not by two at a time.
+    /// called again, but not by two callers at a time.
     pub(crate) fn end_calls(&self) {
         Notifies::end_calls(self);
     }
 
-    /// Ends all calls, after which entries may still come and be taken; and gives back what the
-    /// queue holds. May sleep.
+    /// Ends all calls, then gives back the memory of the queue and its share of the device: later
+    /// entries find no room. May sleep.
     pub(crate) fn close(&self) {
         self.end_calls();
         let _one_at_a_time = self.resizing.lock();
-        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        // The memory of the rings goes now, where it may sleep: the last reference may go anywhere.
         let mut inner = self.inner.lock();
         let ring = core::mem::replace(&mut inner.ring, ResizableRing::new(Ring::EMPTY));
         let shared = inner.shared.take();
-        // From here on no arm is satisfied but by a failure, and no call is held.
+        // From here on only a failure satisfies an arm, and no call is held.
         inner.unreported = 0;
         inner.moderator = Moderator::OFF;
         drop(inner);
@@ -442,7 +442,7 @@ impl CompletionQueue {
         self.share.give_back();
     }
 
-    /// What the queue is doing. Any context.
+    /// Returns the state of the queue. Any context.
     pub(crate) fn details(&self) -> CqDetails {
         let inner = self.inner.lock();
         CqDetails {
@@ -459,7 +459,7 @@ impl CompletionQueue {
         self.inner.lock().failure.is_some()
     }
 
-    /// Marks the queue as failed, which satisfies any arm; returns what to notify of.
+    /// Marks the queue as failed, which satisfies any arm; returns the events to raise.
     fn fail(self: &Arc<Self>, inner: &mut CqState, failure: Failure) -> u32 {
         inner.failure = Some(failure);
         let arm = inner.arm.take();

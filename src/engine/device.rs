@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`RdmaDevice`]: what all faces see of one device; [`DeviceList`]: all of them.
+//! [`RdmaDevice`]: one device, as all faces see it; [`DeviceList`]: all devices.
 //!
 //! The verbs face makes the devices. Other faces find them and use them (`device/users.rs`).
 //!
-//! Lock order: the list of the devices, then the state of one; users are called under none. The
-//! core's lock of all names is held where a device is renamed, and never taken here.
+//! Lock order: the list of the devices, then the state of a device; users are called under no lock.
+//! The core's lock of all names is held where a device gets a name, and never taken here.
 
 mod port;
 mod quota;
@@ -52,28 +52,28 @@ use users::Users;
 /// A face that knows in which network namespaces a device is seen.
 pub(crate) trait SeenFrom: Send + Sync {
     /// Returns true if consumers in that namespace may use the device. Any context, under locks of
-    /// the device and of the list: it only looks.
+    /// the device and of the list: the call only reads.
     fn is_seen_from(&self, net: Net<'_>) -> bool;
 }
 
 /// The name of a device.
 struct Named {
     name: Name,
-    /// It is to be found by that: it is registered under it.
+    /// The device is registered under this name, and found by it.
     is_current: bool,
 }
 
-/// One device as all faces see it: what it counts and registers, and the network device whose
-/// addresses it has.
+/// One device, as all faces see it: counters, regions, and the network device whose addresses it
+/// has.
 #[pin_data]
 pub(crate) struct RdmaDevice {
-    /// What it shares with all devices of the module.
+    /// The state that all devices of the module share.
     pub(crate) host: Arc<Host>,
     /// The kernel's name of the device, which `rdma dev set` changes.
     #[pin]
     named: SpinLockIrq<Named>,
-    /// `None` as long as only this module knows the device: then it is seen where it has its
-    /// addresses.
+    /// `None` as long as only this module knows the device: then the device is seen in the
+    /// namespace of its addresses.
     #[pin]
     seen: SpinLockIrq<Option<Arc<dyn SeenFrom>>>,
     /// Identifies the network namespace in which the device has its addresses.
@@ -82,14 +82,14 @@ pub(crate) struct RdmaDevice {
     /// The regions and windows.
     #[pin]
     pub(crate) regions: MemoryTable,
-    /// Gone when the network device goes, so that nothing holds that up.
+    /// The network device; `None` once it goes, so that this reference does not hold it up.
     #[pin]
     netdev: SpinLockIrq<Option<NetDev>>,
     #[pin]
     users: Users,
-    /// The places of it that are taken.
+    /// The counts of the places that objects have taken.
     quotas: Quotas,
-    /// The faults that it was told to make.
+    /// The faults that are set on the device.
     pub(crate) faults: Faults,
     #[pin]
     port: Port,
@@ -138,7 +138,7 @@ impl RdmaDevice {
         named.is_current && *named.name == *name
     }
 
-    /// From now on this says in which namespaces the device is seen. Any context.
+    /// Sets the face that says in which namespaces the device is seen. Any context.
     pub(crate) fn set_seen(&self, seen: Arc<dyn SeenFrom>) {
         let before = self.seen.lock().replace(seen);
         drop(before);
@@ -157,7 +157,7 @@ impl RdmaDevice {
         }
     }
 
-    /// A number that no other device has, as long as it is there.
+    /// A number that is unique as long as the device exists.
     pub(crate) fn id(&self) -> usize {
         core::ptr::from_ref(self).addr()
     }
@@ -182,12 +182,12 @@ impl RdmaDevice {
         self.counters.sum(index)
     }
 
-    /// The network device, as long as it is there. Any context.
+    /// The network device, until it goes. Any context.
     pub(crate) fn netdev(&self) -> Option<NetDev> {
         self.netdev.lock().clone()
     }
 
-    /// Lets go of the network device. Any context.
+    /// Drops the reference to the network device. Any context.
     pub(crate) fn put_netdev(&self) {
         let netdev = self.netdev.lock().take();
         drop(netdev);
@@ -202,7 +202,7 @@ pub(crate) struct DeviceList {
 }
 
 impl DeviceList {
-    /// None yet. May sleep.
+    /// An empty list. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -226,10 +226,10 @@ impl DeviceList {
         drop(gone);
     }
 
-    /// The device is registered under that name from now on, or for `None` under none. May sleep.
+    /// Notes the name under which the device is registered from now on, `None` for none. May sleep.
     ///
-    /// With a name the caller holds the core's lock of all names, so that no two devices have one in
-    /// one namespace.
+    /// With a name the caller holds the core's lock of all names, so that no two devices of one
+    /// namespace have the same name.
     pub(crate) fn rename(&self, device: &RdmaDevice, name: Option<&CStr>) {
         let list = self.list.lock();
         let mut named = device.named.lock();
@@ -242,7 +242,7 @@ impl DeviceList {
     }
 
     /// The device that is registered under that name now, and seen from that namespace: where
-    /// devices are not shared between namespaces, several may have the name. May sleep.
+    /// devices are not shared between namespaces, several devices may have the name. May sleep.
     pub(crate) fn by_name(&self, net: Net<'_>, name: &CStr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         let mut devices = list.iter();
@@ -250,9 +250,10 @@ impl DeviceList {
         found.cloned()
     }
 
-    /// The device that serves an address of this host: the one whose network device has it, or any
-    /// that can be reached at it, as all can at a loopback address. The network device is in that
-    /// namespace, and the device is seen from there. May sleep.
+    /// The device that serves an address of this host: the device whose network device has the
+    /// address, or else any device that can be reached at the address, as all can at a loopback
+    /// address. The network device is in that namespace, and the device is seen from there. May
+    /// sleep.
     pub(crate) fn by_addr(&self, net: Net<'_>, ip: IpAddr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         let find = |says: fn(&NetDev, IpAddr) -> bool| {

@@ -17,8 +17,8 @@ use super::{
     prelude::*, //
 };
 
-/// A protection domain: an identity that queue pairs and regions share, and whether who has it may
-/// be trusted with the kernel's memory.
+/// A protection domain: an identity that queue pairs and regions share, trusted with the kernel's
+/// memory or not.
 pub(crate) struct Domain {
     device: Arc<RdmaDevice>,
     id: DomainId,
@@ -32,8 +32,8 @@ impl Domain {
         Self::make(device, true, flags)
     }
 
-    /// One of a program: its queue pairs know no key of the kernel's memory, and register nothing.
-    /// May sleep. `ENOMEM` when there is no memory, or programs have too many.
+    /// A domain of a program: its queue pairs know no key of the kernel's memory, and carry out no
+    /// registrations. May sleep. `ENOMEM` when there is no memory, or programs have too many.
     pub(crate) fn untrusted(device: Arc<RdmaDevice>) -> Result<Arc<Self>> {
         Self::make(device, false, GFP_KERNEL)
     }
@@ -49,25 +49,25 @@ impl Domain {
         Ok(Arc::new(domain, flags)?)
     }
 
-    /// Returns true if the kernel's own memory and registrations by request are for it.
+    /// Returns true if the domain may use the kernel's own memory and register by request.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
         !self.share.is_of_program()
     }
 
-    /// Ends it for its owner: it does not count any more. Nothing is in it, but what ends. Any
-    /// context.
+    /// Ends the domain for its owner: the quota does not count it any more. It holds only objects
+    /// that are ending. Any context.
     pub(crate) fn close(&self) {
         self.share.give_back();
     }
 
-    /// How the memory of its queues is allocated.
+    /// The allocation flags for the memory of its queues.
     pub(super) fn gfp(&self) -> Flags {
         device::gfp(!self.is_trusted())
     }
 
-    /// A place for an object in it. Any context. `ENOMEM` when there are too many on the device, or
-    /// programs have too many.
+    /// A place for an object in the domain. Any context. `ENOMEM` when there are too many on the
+    /// device, or programs have too many.
     pub(crate) fn share(&self, quota: Quota) -> Result<Share> {
         self.device.share(quota, !self.is_trusted())
     }
@@ -77,7 +77,7 @@ impl Domain {
         &self.device
     }
 
-    /// The number that no other domain has.
+    /// The number of the domain, unique on this host.
     pub(crate) fn id(&self) -> DomainId {
         self.id
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Host`]: what all devices of the module share: queues of work, and the numbers that they count.
+//! [`Host`]: the work queues and the number counters that all devices of the module share.
 
 use core::num::NonZero;
 
@@ -39,8 +39,7 @@ use crate::sys::{
     }, //
 };
 
-/// The numbers of queue pairs that a face counts here are above those of the verbs, which have 24
-/// bits.
+/// The first number of a queue pair that the host counts for a face: the verbs use 24 bits.
 const FIRST_QP: u32 = 1 << 24;
 
 /// Bytes that a processor moves in softirq before a task has its turn there: less than a
@@ -50,15 +49,15 @@ const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
 /// The number of the queue pair that is made after `count` others.
 fn qp_number(count: u64) -> u32 {
     let numbers = u64::from(u32::MAX - FIRST_QP) + 1;
-    // CAST: less than the number of numbers that are left.
+    // CAST: less than `numbers`, the count of numbers from `FIRST_QP` on.
     FIRST_QP + (count % numbers) as u32
 }
 
-/// What all devices of the module share.
+/// The state that all devices of the module share.
 pub(crate) struct Host {
     /// The softirq work of the module.
     pub(crate) softirqs: BhQueue,
-    /// The bytes that a transport moves in softirq.
+    /// The quota of bytes that a transport moves in softirq.
     pub(crate) softirq_bytes: SoftirqQuota,
     /// Work of the module that may sleep.
     pub(crate) threads: ProcessQueue,
@@ -70,12 +69,12 @@ pub(crate) struct Host {
     next_qp: Atomic<u64>,
     next_connection: Atomic<u64>,
     next_cq: Atomic<u32>,
-    /// The next slot that is free, in nanoseconds: `engine/looking.rs`.
+    /// The time of the next free slot, in nanoseconds: `engine/looking.rs`.
     pub(super) next_look: Atomic<u64>,
     /// Sides of connections that have yet to be notified of the end.
     sides: Atomic<u32>,
-    /// The time that a message waits for a receive, in milliseconds; for one of a shared queue it
-    /// waits as long as it takes.
+    /// The time that a message waits for a receive, in milliseconds; for a receive of a shared
+    /// queue it waits without a limit.
     pub(crate) rnr_timeout_ms: u32,
 }
 
@@ -100,9 +99,9 @@ impl Host {
         Ok(Arc::new(host, GFP_KERNEL)?)
     }
 
-    /// Work of transports that takes too long for softirq, on the processor that it was queued on:
-    /// what programs have posted is behind one another, and not before the kernel's own. Any
-    /// context.
+    /// The queue for work of transports that takes too long for softirq, run on the processor that
+    /// it was queued on. Programs have a separate queue, so their work is not ahead of the
+    /// kernel's. Any context.
     pub(crate) fn copies(&self, is_of_program: bool) -> &ProcessQueue {
         match is_of_program {
             true => &self.program_copies,
@@ -116,14 +115,14 @@ impl Host {
         self.next_qp_id.fetch_add(1, Relaxed)
     }
 
-    /// A number for a queue pair of a face that has none of its own; the same comes again when four
-    /// billions have been made. Any context.
+    /// A number for a queue pair of a face that has none of its own; it comes again after four
+    /// billion queue pairs. Any context.
     pub(crate) fn next_qp_number(&self) -> u32 {
         // OVERFLOW: 2^64 queue pairs.
         qp_number(self.next_qp.fetch_add(1, Relaxed))
     }
 
-    /// What only one connection of this host has. Any context.
+    /// A connection number, unique on this host. Any context.
     pub(crate) fn next_connection(&self) -> ConnectionId {
         let number = self.next_connection.fetch_add(1, Relaxed);
         // OVERFLOW: comes round after 2^64 connections.
@@ -156,25 +155,25 @@ impl Host {
 
     /// Waits until no timer of the module runs and no work is left, so that its code may go.
     ///
-    /// All devices are gone by then, and so all timers were cancelled but those of sides of
-    /// connections that could not be notified of the end: a queue pair may go before they are. May
-    /// sleep; as long as a disconnect is late that a fault has delayed (a minute at most).
+    /// All devices are gone by then, so all timers were cancelled, but for timers of connection
+    /// sides that could not be notified of the end: a queue pair may go before they are. May sleep,
+    /// as long as a fault delays a disconnect (a minute at most).
     pub(crate) fn quiesce(&self) {
         while self.sides.load(Acquire) > 0 {
             fsleep(Delta::from_millis(1));
         }
         hrtimer::wait_until_left();
-        // Timers run in softirq, which is a read-side critical section: those that were cancelled
-        // too late have returned after this, and queued what they wanted.
+        // Timers run in softirq, which is a read-side critical section: after this, timers that
+        // were cancelled too late have returned, and have queued their work.
         rcu::synchronize_rcu();
-        // Work that is left finds nothing to do, but it may queue another item.
+        // Work that is left has no effect, but it may queue another item.
         for _ in 0..3 {
             self.flush_transports();
             self.threads.flush();
         }
     }
 
-    /// Waits until what transports have queued has run. May sleep.
+    /// Waits until the work that transports have queued has run. May sleep.
     pub(crate) fn flush_transports(&self) {
         self.copies.flush();
         self.program_copies.flush();
@@ -183,7 +182,7 @@ impl Host {
 }
 
 /// A side of a connection that has yet to be notified of the end. The end of the module waits until
-/// this is dropped, whatever work or timer has it until then.
+/// the work or timer that has this drops it.
 pub(super) struct Side(Arc<Host>);
 
 impl Drop for Side {
@@ -215,7 +214,7 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let host = engine_host.device()?.host.clone();
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
-        // True if it has run out, and if it had by the end of the module.
+        // True once the timer has run out, and its value at the end of the module.
         let signs = Arc::new((AtomicFlag::new(false), AtomicFlag::new(false)), GFP_KERNEL)?;
         let leaving = Leaving::begin();
         let other_task = {
@@ -226,7 +225,7 @@ mod tests {
             })?
         };
         assert!(other_task.begin(&queue));
-        // Long enough for one that does not wait.
+        // Long enough for a quiesce that does not wait.
         for _ in 0..3 {
             rcu::synchronize_rcu();
             host.softirqs.flush();

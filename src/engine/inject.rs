@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Fault injection in the engine: what a fault meets, and the count, log line and
-//! tracepoint of each hit.
+//! Fault injection in the engine: the sites, and the count, log line and tracepoint of each hit.
 //!
-//! A place where a fault may hit asks [`is_on`], a static branch, before anything else here. The
-//! transport carries out the faults of requests (`direct/inject.rs`), the connection manager those
-//! of connections (`cm/inject.rs`).
+//! A site of a fault asks [`is_on`], a static branch, first. The transport carries out the faults
+//! of requests (`direct/inject.rs`), the connection manager the faults of connections
+//! (`cm/inject.rs`).
 //!
 //! Context: any.
 //!
@@ -41,7 +40,7 @@ pub(crate) use crate::sys::inject::{
 };
 
 impl RdmaDevice {
-    /// Returns what `fault` does at that site, if it hits. A hit is in the log as far as `limit`
+    /// Returns the hit of `fault` at `site`, if it hits. A hit is in the log as far as `limit`
     /// allows.
     #[cold]
     pub(crate) fn inject(&self, fault: Fault, site: &Site<'_>, limit: Limit) -> Option<Hit> {
@@ -65,7 +64,7 @@ impl RdmaDevice {
         Some(hit)
     }
 
-    /// `ENOMEM` if the object that is about to be made is one that is to fail.
+    /// `ENOMEM` if a fault hits the object that is about to be made.
     #[inline]
     pub(crate) fn may_make(&self, what: What) -> Result {
         let site = Site::of_device(what);
@@ -77,7 +76,7 @@ impl RdmaDevice {
 }
 
 impl Site<'_> {
-    /// One that concerns a device, and no queue pair.
+    /// A site of a device, without a queue pair.
     pub(super) const fn of_device(what: What) -> Self {
         Self {
             what,
@@ -88,7 +87,7 @@ impl Site<'_> {
 }
 
 impl SendOp {
-    /// What a fault takes the request for.
+    /// The kind of the request, as faults know it.
     pub(crate) const fn what(&self) -> What {
         match self {
             Self::Send { .. } => What::Send,

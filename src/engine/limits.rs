@@ -6,7 +6,7 @@
 
 use super::memory::MAX_REGIONS;
 
-/// The most pages or pieces of a fast registration: what SMB Direct caps at.
+/// The most pages or pieces of a fast registration: the cap of SMB Direct.
 pub(crate) const MAX_PIECES: u32 = 2048;
 /// The most requests in one queue.
 pub(crate) const MAX_REQUESTS: u32 = 16384;
@@ -23,10 +23,10 @@ pub(crate) const MAX_READS: u32 = 128;
 /// The most domains on one device, and the most completion queues, shared receive queues and queue
 /// pairs, of all faces together.
 pub(crate) const MAX_OBJECTS: u32 = 1 << 16;
-/// The most of each that programs have: the rest is the kernel's.
+/// The most objects of each kind that programs have: the rest is the kernel's.
 pub(crate) const MAX_PROGRAM_OBJECTS: u32 = MAX_OBJECTS / 4 * 3;
 /// The most regions that programs have on one device: the rest of the table is the kernel's.
 // CAST: far below 2^32.
 pub(crate) const MAX_PROGRAM_REGIONS: u32 = (MAX_REGIONS / 4 * 3) as u32;
-/// The longest message, in bytes: what fits a completion's length and RFC 5040's 32-bit offsets.
+/// The longest message, in bytes: it fits a completion's length and RFC 5040's 32-bit offsets.
 pub(crate) const MAX_MESSAGE: u64 = 1 << 31;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`ProgramReceives`]: receives that a program posts without a call, and when they are looked for.
+//! [`ProgramReceives`]: receives that a program posts without a call, and the times to look for
+//! them.
 //!
-//! A program that shares a queue rings no doorbell. A queue that has run empty is looked at when a
-//! message comes, and as long as one waits by a timer, at first soon, then after half as long again
-//! as before. A look takes a few microseconds; all queues of the host share its slots of ten, of
-//! which each look takes one: so that they take a processor at most however many wait.
+//! A program that shares a queue rings no doorbell. An empty queue is looked at when a message
+//! comes and, while a message waits, by a timer: soon at first, then after a wait that grows by
+//! half each time. A look takes a few microseconds. Each look takes one slot of ten microseconds,
+//! and all queues of the host share the slots, so all looks take one processor at most.
 //!
 //! Context: any.
 //!
@@ -26,16 +27,16 @@ use crate::{
     }, //
 };
 
-/// The time of a look on the host, in nanoseconds.
+/// The length of a slot on the host, in nanoseconds.
 const SLOT_NS: u64 = 10_000;
 
-/// The time in which a look has its slot, however many wait, in nanoseconds.
+/// The longest wait of a look for its slot, in nanoseconds.
 const LATEST_NS: u64 = 1_000_000_000;
 
-/// The number of receives at which a look for one looks: the first ones may be lost.
+/// The most receives that a look for one receive admits: the first ones may be lost.
 const LOOKED_AT: u32 = 16;
 
-/// The time to the first look, and the longest, in nanoseconds.
+/// The time to the first look, and the longest between two, in nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     first: u64,
@@ -57,18 +58,18 @@ pub(super) const IN_ERROR: Pace = Pace {
 /// The receives that a program posts without a call, and the next look at them.
 pub(crate) struct ProgramReceives {
     pub(super) ring: SharedReceives,
-    /// They move to other memory: none is fetched.
+    /// The receives move to other memory: none is fetched.
     pub(super) is_moving: bool,
     /// The time from a look in vain to the next, in nanoseconds.
     wait: u64,
-    /// The slot of the next look, if its time has come and that had not.
+    /// The slot that a look waits for after the timer has run out.
     slot: Option<u64>,
     /// The time for which the timer is armed; zero if it is not.
     due: u64,
 }
 
 impl ProgramReceives {
-    /// In the memory that the program maps.
+    /// The receives in the memory that the program maps.
     pub(crate) const fn new(ring: SharedReceives) -> Self {
         Self {
             ring,
@@ -79,19 +80,19 @@ impl ProgramReceives {
         }
     }
 
-    /// The next look is the first one of that pace.
+    /// Makes the next look the first one of `pace`.
     pub(super) fn begin(&mut self, pace: Pace) {
         self.wait = pace.first;
     }
 
-    /// A look was in vain: the next one comes later.
+    /// Puts the next look off after a look in vain.
     pub(super) fn go_on(&mut self, pace: Pace) {
         // OVERFLOW: not more than the longest time and half of that.
         self.wait = (self.wait + self.wait / 2).clamp(pace.first, pace.last);
     }
 
-    /// The time for which to arm the timer, in nanoseconds; `None` where it is armed for an earlier
-    /// one.
+    /// The time for which to arm the timer, in nanoseconds; `None` if it is armed for an earlier
+    /// time.
     pub(super) fn next_look(&mut self) -> Option<u64> {
         // OVERFLOW: nanoseconds since boot.
         let due = time::now_ns() + self.wait;
@@ -102,13 +103,13 @@ impl ProgramReceives {
         Some(self.wait)
     }
 
-    /// The timer has run out, and there is no need of a look.
+    /// Notes that the timer has run out, and no look is needed.
     pub(super) fn end(&mut self) {
         self.due = 0;
     }
 
-    /// The timer has run out. Returns the time for which to arm it, in nanoseconds, where the slot
-    /// of the look is yet to come; with `None` the look takes place now.
+    /// Takes a slot after the timer has run out. Returns the time for which to arm the timer, in
+    /// nanoseconds, if the slot is yet to come; with `None` the look takes place now.
     pub(super) fn slot_to_come(&mut self, host: &Host) -> Option<u64> {
         let now = time::now_ns();
         let slot = *self.slot.get_or_insert_with(|| host.take_slot(now));
@@ -121,13 +122,13 @@ impl ProgramReceives {
         None
     }
 
-    /// Moves the oldest receive, if one is there, into `to`, the queue of queue pair `qp`, or of
-    /// none. Returns true if it did.
+    /// Moves the oldest receive, if any, into `to`, the queue of queue pair `qp`, or of none.
+    /// Returns true if a receive was moved.
     pub(super) fn fetch(&mut self, to: &mut ReceiveRing, device: &RdmaDevice, qp: u32) -> bool {
         self.ring.look(LOOKED_AT) && self.fetch_seen(to, device, qp)
     }
 
-    /// The same for what was there at the last look.
+    /// As [`ProgramReceives::fetch`], of the receives seen at the last look.
     pub(super) fn fetch_seen(
         &mut self,
         to: &mut ReceiveRing,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`MemoryTable`]: from a token to the memory behind it, and the end of that.
+//! [`MemoryTable`]: lookup of the memory behind a token, and revocation.
 //!
 //! [`MemoryTable::access`] turns a token and a range into an [`Access`], which keeps the
-//! registration alive as long as it exists: accesses are made for one bounded copy and dropped.
-//! The invalidations close the gate of the slot, so no new access begins;
-//! [`MemoryTable::is_drained`] then returns true once the last old one is gone. A completion is
-//! written only after that, which is what makes revocation exact.
+//! registration alive. An access lives for one bounded copy. An invalidation closes the gate of the
+//! slot, so no new access begins; [`MemoryTable::is_drained`] returns true once the last old access
+//! is gone. The completion is written only then, so revocation is exact.
 //!
 //! Tokens, domain, rights and bounds are checked at each access, so a transfer in progress fails
 //! at its next step when its region is invalidated.
@@ -63,13 +62,13 @@ struct Chunk {
     slots: [Slot; CHUNK],
 }
 
-/// How many bytes of memory the table grows by.
+/// The number of bytes by which the table grows.
 #[cfg(ndk_kunit)]
 pub(crate) const CHUNK_BYTES: usize = size_of::<Chunk>();
 
-/// Slots that may be given out: a list of those that came back, and those never used.
+/// The free slots: a list of the returned slots, and the slots never used.
 struct Free {
-    /// The first that came back, 0 for none; each slot names the next.
+    /// The first returned slot, 0 for none; each slot names the next.
     returned: u32,
     next: u32,
 }
@@ -85,10 +84,10 @@ pub(crate) struct MemoryTable {
     growth: Mutex<()>,
 }
 
-/// Why a token does not give access.
+/// A reason to deny access under a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// Nothing is registered under the whole token, or it is of another domain or queue pair.
+    /// No registration has the whole token, or it is of another domain or queue pair.
     Token,
     /// The rights do not cover the use.
     Rights,
@@ -96,7 +95,7 @@ pub(crate) enum Denied {
     Bounds,
 }
 
-/// Who wants to use a token.
+/// The user of a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     /// The domain of the queue pair through which the request came.
@@ -105,7 +104,7 @@ pub(crate) struct User {
     pub(crate) qp: Option<QpId>,
 }
 
-/// The right to touch a range of a registration, as long as it exists.
+/// The right to touch a range of a registration, until it is dropped.
 pub(crate) struct Access<'t> {
     _window: Option<SlotGuard<'t>>,
     region: SlotGuard<'t>,
@@ -114,13 +113,14 @@ pub(crate) struct Access<'t> {
 }
 
 impl Access<'_> {
-    /// Memory that follows one another from byte `at` of the range on; empty at its end.
+    /// The contiguous memory from byte `at` of the range on; empty at the end of the range.
     #[cfg(ndk_kunit)]
     pub(crate) fn run(&self, at: u64) -> Run<'_> {
         self.run_near(at, &mut 0)
     }
 
-    /// The same, for one who goes through it: `hint` is 0 at first.
+    /// The contiguous memory from byte `at` on, empty at the end; `hint` is 0 at the start of a
+    /// walk.
     #[inline]
     pub(crate) fn run_near(&self, at: u64, hint: &mut usize) -> Run<'_> {
         let Some(left) = self.len.checked_sub(at) else {
@@ -130,10 +130,10 @@ impl Access<'_> {
         run.unwrap_or(Run::EMPTY)
     }
 
-    /// Returns true if the range is memory at both of its ends, where the region does not say so;
-    /// a copy looks at what it touches.
+    /// Returns true if both ends of the range are memory. Only a region of all memory is checked; a
+    /// copy checks the bytes that it touches.
     ///
-    /// The consumer that gave a key for all memory away trusts its peer with its data; but a wrong
+    /// A consumer that gives away a key for all memory trusts its peer with its data; but a wrong
     /// address must not bring the host down.
     fn is_there(&self) -> bool {
         let spans = &self.region.spans;
@@ -162,7 +162,7 @@ impl MemoryTable {
         chunk.slots.get(index % CHUNK)
     }
 
-    /// Makes the chunk of an index that is to be used for the first time. May sleep.
+    /// Makes the chunk of an index before its first use. May sleep.
     fn grow(&self, index: u32) -> Result {
         let _alone = self.growth.lock();
         if self.slot(index).is_none() {
@@ -195,12 +195,12 @@ impl MemoryTable {
                 return Ok((index, slot));
             }
             drop(free);
-            // The index is not taken yet: without memory for it none is lost.
+            // The index is not taken yet: if memory is short, no index is lost.
             self.grow(index)?;
         }
     }
 
-    /// Puts a slot back that was taken.
+    /// Puts a taken slot back.
     fn put(&self, index: u32) {
         let mut free = self.free.lock();
         if let Some(slot) = self.slot(index) {
@@ -209,9 +209,9 @@ impl MemoryTable {
         }
     }
 
-    /// Takes a slot for `kind` and lets `init` prepare it; the result is its first token.
+    /// Takes a slot for `kind`, has `init` prepare it, and returns its first token.
     ///
-    /// The key goes on from where the last owner of the slot left it.
+    /// The key follows the last key of the slot.
     fn assign(
         &self,
         domain: DomainId,
@@ -234,8 +234,8 @@ impl MemoryTable {
         self.assign(domain, Kind::Fast, |slot, _| slot.init(pieces))
     }
 
-    /// The same, for an owner whose own token stays as it is given here, under whatever token a
-    /// registration is made for the peer (FREG-11). May sleep.
+    /// As [`MemoryTable::add_fast`], but the returned token stays the owner's own, whichever token
+    /// a registration has for the peer (FREG-11). May sleep.
     pub(crate) fn add_fast_steady(&self, domain: DomainId, pieces: usize) -> Result<Token> {
         self.assign(domain, Kind::Fast, |slot, key| {
             slot.init(pieces)?;
@@ -264,8 +264,8 @@ impl MemoryTable {
         self.put(index);
     }
 
-    /// Makes what is staged valid under the whole of `token`: the mapping that came with the
-    /// request, if it has a number, else what was staged last. Any context.
+    /// Makes a staged mapping valid under the whole of `token`: the mapping that came with request
+    /// `number`, or, without a number, the last one staged. Any context.
     pub(crate) fn register_staged(
         &self,
         token: Token,
@@ -280,7 +280,7 @@ impl MemoryTable {
         }
     }
 
-    /// Lets `[addr, addr + len)` of memory be used under `token`, if all of it may be.
+    /// Opens `[addr, addr + len)` to `user` under `token`, if all of the range may be used.
     #[inline]
     pub(crate) fn access(
         &self,
@@ -292,7 +292,7 @@ impl MemoryTable {
     ) -> Result<Access<'_>, Denied> {
         let slot = self.slot(token.index()).ok_or(Denied::Token)?;
         let entry = match user.qp {
-            // Its own token is for the owner alone.
+            // Only the owner may use its own token.
             None => slot.enter_as_owner(token.key()),
             Some(_) => slot.gate.enter(token.key()),
         };
@@ -321,7 +321,7 @@ impl MemoryTable {
     }
 }
 
-/// Room for all chunks, none of them made. May sleep.
+/// Empty places for all chunks. May sleep.
 fn empty_chunks() -> Result<KVVec<SetOnce<Pin<KVBox<Chunk>>>>> {
     let mut chunks = KVVec::with_capacity(CHUNKS, GFP_KERNEL)?;
     for _ in 0..CHUNKS {

@@ -3,17 +3,17 @@
 //! [`Notifies`]: the rules under which a consumer is called back.
 //!
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
-//!   which may well run where a posting call enables softirqs again, as it does for every network
-//!   device. An event is passed to [`Notifies::raise`], which queues the softirq work of the
-//!   object. Only a call that does no more than schedule something needs no work item.
-//! - One call at a time per object: events that come while a call runs are reported by the one who
-//!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
-//!   there are no events.
-//! - None after [`Notifies::end_calls`] returned. That holds for calls that come through here; the
-//!   verbs face has a gate of its own behind it (`rdma/upcall.rs`), for calls that are made in
-//!   place, from a post or a timer, and know nothing of this word.
+//!   which may run where a posting call enables softirqs again, as for every network device. An
+//!   event is passed to [`Notifies::raise`], which queues the softirq work of the object. Only a
+//!   call that does no more than schedule work needs no work item.
+//! - One call at a time per object: the end of a call queues the work item again for events that
+//!   came during the call. So at any time either the work item is queued, or a call runs, or there
+//!   are no events.
+//! - No call after [`Notifies::end_calls`] returned. That holds for calls through this module; the
+//!   verbs face has its own gate behind it (`rdma/upcall.rs`), for calls that are made in place,
+//!   from a post or a timer, and bypass this state.
 //!
-//! Nothing here takes a lock.
+//! This module takes no lock.
 
 use kernel::{
     sync::atomic::{
@@ -36,14 +36,14 @@ use crate::sys::event::Event;
 const RUNNING: u32 = 1 << 30;
 /// No call begins any more.
 const CLOSED: u32 = 1 << 31;
-/// What is to be reported, one bit a kind. While one is set the work is queued, or a call runs.
+/// The events to report, one bit a kind. While a bit is set the work is queued, or a call runs.
 const EVENTS: u32 = !(RUNNING | CLOSED);
 
-/// The end of a call: all that there is to do was done, or a part of it.
+/// The result of a call: all its work was done, or a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     Over,
-    /// It did a part, as softirq has it, and is to be made again.
+    /// The call did a part, as softirq has it, and is to be made again.
     Again,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Called {
 pub(super) trait Notifies:
     HasWork<Self> + WorkItem<Pointer = Arc<Self>> + Send + Sync + Sized + 'static
 {
-    /// The device that it is on.
+    /// The device of the object.
     fn device(&self) -> &RdmaDevice;
 
     /// The events that wait to be reported.
@@ -66,7 +66,7 @@ pub(super) trait Notifies:
     /// Calls the consumer for these events. In softirq, one call at a time, under no lock.
     fn call(this: &Arc<Self>, events: u32);
 
-    /// Has the consumer notified of these events (below bit 30) soon, in softirq. Any context.
+    /// Notifies the consumer of these events (below bit 30) soon, in softirq. Any context.
     fn raise(self: &Arc<Self>, events: u32) {
         if events != 0 && self.notifier().raise(events) {
             self.queue();
@@ -76,7 +76,7 @@ pub(super) trait Notifies:
     /// Queues the softirq work.
     fn queue(self: &Arc<Self>) {
         let softirqs = &self.device().host.softirqs;
-        // Where it is queued already it has yet to run.
+        // An item that is queued already has yet to run.
         let _ = match self.cpu() {
             Some(cpu) => softirqs.enqueue_on(cpu, self.clone()),
             None => softirqs.enqueue(self.clone()),
@@ -92,7 +92,7 @@ pub(super) trait Notifies:
 
     /// Ends all calls; returns when none runs any more.
     ///
-    /// May sleep; not from inside a call. May be called again, but not by two at a time.
+    /// May sleep; not from inside a call. May be called again, but not by two tasks at a time.
     fn end_calls(&self) {
         self.notifier().close();
     }
@@ -119,7 +119,7 @@ pub(super) use notifies;
 
 /// The events that wait to be reported to the consumer of one object.
 ///
-/// One word holds everything: events come with every message, and a lock each time would show.
+/// One word holds the whole state: events come with every message, and a lock each time would show.
 #[pin_data]
 pub(super) struct Notifier {
     state: Atomic<u32>,
@@ -128,7 +128,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// No event.
+    /// A notifier without events.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
@@ -136,7 +136,7 @@ impl Notifier {
         })
     }
 
-    /// Changes the state to what `next` makes of it, unless that is `None`; returns what it was.
+    /// Changes the state by `next`, unless that returns `None`; returns the old state.
     fn change(&self, next: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let mut old = self.state.load(Relaxed);
         loop {
@@ -187,14 +187,14 @@ impl Notifier {
         again
     }
 
-    /// No call begins from now on; returns when the one that runs, if any, has returned.
+    /// Lets no call begin any more; returns when a running call has returned.
     fn close(&self) {
         if self.begin_close() {
             self.ended.wait();
         }
     }
 
-    /// No call begins from now on. Returns true if one is due or runs, whose end is signalled.
+    /// Lets no call begin any more. Returns true if one is due or runs; its end is signalled.
     fn begin_close(&self) -> bool {
         let old = self.change(|old| Some(old | CLOSED)).unwrap_or(0);
         old & (RUNNING | EVENTS) != 0
@@ -229,11 +229,11 @@ mod tests {
         let inner = Atomic::new(0u32);
         let again = notifier.run(|_| {
             let queued = notifier.raise(2);
-            // Another processor runs the item meanwhile.
+            // Another processor runs the item during the call.
             let early = notifier.run(|_| inner.store(99, Relaxed));
             inner.add(u32::from(queued) + 2 * u32::from(early), Relaxed);
         });
-        // It is the one who makes the call that queues the item.
+        // The processor that makes the call queues the item.
         assert!(again);
         kunit_assert_eq!(inner.load(Relaxed), 0);
         let notified = Atomic::new(0u32);

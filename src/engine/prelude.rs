@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What most files of the engine and of its transports use, as `kernel::prelude` has what all of
-//! the kernel does.
+//! The names that most files of the engine and of its transports use, as `kernel::prelude` has
+//! those of the kernel.
 //!
 //! Tests: `kunit/context.rs`.
 

@@ -5,14 +5,15 @@
 //! - A consumer posts; the request waits in its queue, and the transport is notified ([`Posting`]).
 //! - The transport starts requests in order and completes each exactly once; at the peer it takes
 //!   a receive, fills it and finishes it.
-//! - The first failure, a disconnect by either side or the consumer's own wish moves the queue
-//!   pair to the error state ([`QueuePair::fail`]): what was not started is flushed, what was is
-//!   ended by the transport, and the owner of the connection is notified once.
+//! - The first failure, a disconnect or the consumer's own wish moves the queue pair to the error
+//!   state ([`QueuePair::fail`]): requests not started and receives not taken are flushed, the
+//!   transport ends the others, and the owner of the connection is notified once. A disconnect by
+//!   the peer leads to `Lost` instead, unless [`QpParams::flush_on_disconnect`] is set.
 //!
 //! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `link`,
 //! then `sq`, then the completion queue's or the one of a region. `sq` and `rq` are never held
 //! together, and neither is held while the `sq` or `rq` of another queue pair is taken; a shared
-//! queue's lock may be followed by the `link` of any that uses it.
+//! queue's lock may be followed by the `link` of any queue pair that uses it.
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
@@ -101,7 +102,7 @@ const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
 const RETIRE: u32 = 4;
 
-/// What a face is notified of. Called in softirq, one call at a time, under no lock.
+/// The events of a queue pair, for its face. Called in softirq, one call at a time, under no lock.
 pub(crate) trait QpEvents: Send + Sync {
     /// The queue pair takes no more receives from its shared queue.
     fn last_receive_reached(&self);
@@ -109,16 +110,16 @@ pub(crate) trait QpEvents: Send + Sync {
     fn broken(&self);
 }
 
-/// What belongs to a new queue pair.
+/// The parameters of a new queue pair.
 pub(crate) struct QpParams {
     pub(crate) domain: Arc<Domain>,
     pub(crate) send_cq: Arc<CompletionQueue>,
     pub(crate) receive_cq: Arc<CompletionQueue>,
     pub(crate) shared: Option<Arc<SharedReceive>>,
     pub(crate) events: KBox<dyn QpEvents>,
-    /// What the face calls it; stands in each completion.
+    /// The face's name for the queue pair; stands in each completion.
     pub(crate) cookie: usize,
-    /// Whether what is posted is cancelled when the peer goes (verbs), or only from this side
+    /// True if posted work is cancelled when the peer goes (verbs), false if only from this side
     /// (NDKPI).
     pub(crate) flush_on_disconnect: bool,
     /// The number that names the queue pair on this host, among all of its devices.
@@ -132,29 +133,29 @@ pub(crate) struct QueuePair {
     notifier: Notifier,
     #[pin]
     work: Work<Self>,
-    /// What it was made with.
+    /// The parameters that the queue pair was made with.
     pub(crate) params: QpParams,
-    /// The sizes that it was made with.
+    /// The sizes that the queue pair was made with.
     pub(crate) caps: QpCaps,
-    /// Windows that are bound for its peer know it by this: numbers are used again.
+    /// Names the queue pair in windows that are bound for its peer: unlike `number`, not reused.
     id: QpId,
     share: Share,
-    /// Its place among those that wait at the shared queue.
+    /// The place among the queue pairs that wait at the shared queue.
     place: WaitPlace,
     state: Atomic<u32>,
-    /// The number of the connection while there is one, else 0. Changed under the lock of the link.
+    /// The number of the connection while there is one, else 0. Changed under the lock of `link`.
     connection: Atomic<u64>,
-    /// What the peer may do through this queue pair at all.
+    /// The most that the peer may do through this queue pair.
     peer_rights: Atomic<u32>,
-    /// How often it was reset; changes under the lock of `link`.
+    /// The number of resets; changes under the lock of `link`.
     resets: Atomic<u32>,
     /// A completion queue took no entry since the last reset; changes under the lock of `link`.
     broken: AtomicFlag,
-    /// The peer of its last connection is a program's.
+    /// The peer of the latest connection is a program's.
     has_program_peer: AtomicFlag,
-    /// What it has met of the faults of its device.
+    /// The number of sites of the queue pair that each fault of its device has met.
     met: Counts,
-    /// Open while connected; the peer's accesses to memory enter through it.
+    /// Open while connected; the peer's accesses to memory enter through this gate.
     inbound: Gate<()>,
     #[pin]
     sq: SpinLockIrq<SendQueue>,
@@ -165,14 +166,14 @@ pub(crate) struct QueuePair {
     /// Armed under the lock of `rq`, while a program's receives are looked for.
     #[pin]
     timer: HrTimer<QueuePair>,
-    /// Signalled when something ended while the queue pair is being destroyed.
+    /// Signalled by every reap in the error state; [`QueuePair::destroy`] waits for it.
     #[pin]
     idle: Event,
 }
 
 impl QueuePair {
     /// A queue pair in the state `Reset`; [`QueuePair::destroy`] ends it. May sleep. `ENOMEM` when
-    /// there is no memory, or the device or programs have too many.
+    /// there is no memory, or the device or programs have too many queue pairs.
     pub(crate) fn new(params: QpParams, mut caps: QpCaps) -> Result<Arc<Self>> {
         params.domain.device().may_make(What::QueuePair)?;
         let share = params.domain.share(Quota::QueuePairs)?;
@@ -220,12 +221,12 @@ impl QueuePair {
         Ok(qp)
     }
 
-    /// The device that it is on.
+    /// The device of the queue pair.
     pub(crate) fn device(&self) -> &RdmaDevice {
         self.params.domain.device()
     }
 
-    /// For checks of local tokens.
+    /// The user in checks of local tokens.
     pub(crate) fn local_user(&self) -> User {
         User {
             domain: self.params.domain.id(),
@@ -233,7 +234,7 @@ impl QueuePair {
         }
     }
 
-    /// For checks of tokens that the peer named.
+    /// The user in checks of tokens that the peer named.
     pub(crate) fn peer_user(&self) -> User {
         User {
             domain: self.params.domain.id(),
@@ -272,19 +273,19 @@ impl QueuePair {
         AccessFlags::from_bits(self.peer_rights.load(Relaxed)).contains(wanted)
     }
 
-    /// What the peer may do through this queue pair, at most.
+    /// Sets the most that the peer may do through this queue pair.
     pub(crate) fn set_peer_rights(&self, rights: impl Into<AccessFlags>) {
         let rights = rights.into().remote();
         self.peer_rights.store(rights.bits(), Relaxed);
     }
 
-    /// A completion queue took no entry: the queue pair cannot report any more, and fails, unless
-    /// it was reset since `resets` was read.
+    /// Fails the queue pair, which cannot report any more: a completion queue took no entry. No
+    /// effect if there was a reset since `resets` was read.
     fn break_down(self: &Arc<Self>, resets: u32) {
         let breaks = |_: Option<&Link>| {
             let breaks = self.resets() == resets && !self.broken.xchg(true, Relaxed);
             if breaks {
-                // Under the lock of the link: the next connection does not hear of it.
+                // Under the lock of `link`: the next connection does not get the event.
                 self.raise(BROKEN);
             }
             breaks
@@ -294,14 +295,14 @@ impl QueuePair {
         }
     }
 
-    /// Warns in the kernel log of what failed, unless it was only cancelled.
+    /// Warns in the kernel log that `what` failed, unless it was only cancelled.
     fn warn_failed(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
             self.warn(fmt!("{what}: {}", status.text()));
         }
     }
 
-    /// Warns in the kernel log of something that went wrong with it. Any context.
+    /// Warns in the kernel log about the queue pair. Any context.
     pub(super) fn warn(&self, what: fmt::Arguments<'_>) {
         if log::allowed(self.log_limit()) {
             let (device, number) = (self.device().name(), self.params.number);
@@ -309,8 +310,8 @@ impl QueuePair {
         }
     }
 
-    /// Returns the hit of `fault` on the step that the queue pair is about to take, of `size`
-    /// bytes, if it hits. Any context.
+    /// Returns the hit of `fault`, if there is one, on the next step of the queue pair, of `size`
+    /// bytes. Any context.
     #[cold]
     pub(crate) fn inject(&self, fault: Fault, what: What, size: u64) -> Option<Hit> {
         let site = Site {
@@ -321,7 +322,7 @@ impl QueuePair {
         self.device().inject(fault, &site, self.log_limit())
     }
 
-    /// The limit of the messages that are about this queue pair. Any context.
+    /// The limit of the messages about this queue pair. Any context.
     pub(super) fn log_limit(&self) -> Limit {
         let is_of_program = !self.params.domain.is_trusted();
         match (is_of_program, self.has_program_peer.load(Relaxed)) {
@@ -337,7 +338,7 @@ impl Waiter for QueuePair {
         &self.place
     }
 
-    /// Notifies the transport that a message which waits may find a receive now.
+    /// Notifies the transport that a waiting message may find a receive now.
     fn receive_arrived(&self) {
         if let Some(link) = self.link.lock().as_ref() {
             link.transport.receive_posted(link.end);

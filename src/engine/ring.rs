@@ -6,21 +6,21 @@ pub(super) use crate::sys::ring::Ring;
 
 use crate::sys::requests::RequestQueue;
 
-/// A queue that a [`ResizableRing`] can be made of: its entries move to one of another depth.
+/// A queue for a [`ResizableRing`]: its entries can move to a queue of another depth.
 pub(in crate::engine) trait Queue {
-    /// One that takes nothing and owns no memory.
+    /// A queue that takes no entry and owns no memory.
     const EMPTY: Self;
 
     /// The number of entries.
     fn len(&self) -> u32;
 
-    /// The number of entries that it takes.
+    /// The number of entries that the queue takes.
     fn limit(&self) -> u32;
 
-    /// The part of [`MOVED_AT_ONCE`] that an entry is.
+    /// The share of one entry in [`MOVED_AT_ONCE`].
     fn weight(&self) -> usize;
 
-    /// Moves the oldest entry to the end of `to`, which has room; returns false if there is none.
+    /// Moves the oldest entry, if any, to the end of `to`, which has room; returns true if it did.
     fn move_oldest(&mut self, to: &mut Self) -> bool;
 }
 
@@ -66,12 +66,12 @@ impl<T: Clone + Copy> Queue for RequestQueue<T> {
     }
 }
 
-/// Why a queue was not resized. It is as it was.
+/// The cause of a refused resize, which leaves the queue as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResizeError {
     /// More entries are there than the new depth takes.
     TooMany,
-    /// There is no memory for so many entries.
+    /// There is no memory for the new depth.
     NoMemory,
 }
 
@@ -81,12 +81,12 @@ pub(in crate::engine) const MOVED_AT_ONCE: usize = 128;
 /// A ring whose depth changes while it is used.
 ///
 /// ```text
-/// begin:  front = the new ring, empty      back = the ring in use, which still takes what comes
-/// step:   the oldest entries move from back to front: what leaves is taken from front first
+/// begin:  front = the new ring, empty      back = the ring in use, which still takes new entries
+/// step:   the oldest entries move from back to front; entries leave from front first
 /// end:    back is empty, and the new ring takes its place
 /// ```
 ///
-/// So each hold of the lock does bounded work, order is kept, and nothing is left behind. Until
+/// So each hold of the lock does bounded work, order is kept, and no entry is left behind. Until
 /// the end the smaller of the two depths holds, so there is room in front for all of back.
 ///
 /// # Invariants
@@ -100,7 +100,7 @@ pub(in crate::engine) struct ResizableRing<Q> {
 }
 
 impl<Q: Queue> ResizableRing<Q> {
-    /// Made of an empty ring.
+    /// Makes a resizable ring of an empty ring.
     pub(in crate::engine) fn new(back: Q) -> Self {
         Self {
             front: Q::EMPTY,
@@ -127,7 +127,7 @@ impl<Q: Queue> ResizableRing<Q> {
         self.len() >= self.limit
     }
 
-    /// The number of entries that it takes.
+    /// The number of entries that the ring takes.
     pub(in crate::engine) fn limit(&self) -> u32 {
         self.limit
     }
@@ -152,8 +152,9 @@ impl<Q: Queue> ResizableRing<Q> {
         }
     }
 
-    /// Begins to replace the ring; gives the new one back when more entries are there than it
-    /// takes. It is for lists of the same size, and the caller does one at a time.
+    /// Begins to replace the ring; returns the new ring if there are more entries than it takes.
+    /// The entries of both rings have lists of the same size, and the caller makes one resize at a
+    /// time.
     pub(in crate::engine) fn begin(&mut self, new: Q) -> Result<(), Q> {
         if self.len() > new.limit() {
             return Err(new);
@@ -164,7 +165,7 @@ impl<Q: Queue> ResizableRing<Q> {
         Ok(())
     }
 
-    /// Goes on for a bounded time; at the end the old ring is returned, to be dropped where that
+    /// Moves a bounded number of entries. Returns the old ring at the end, to be dropped where that
     /// may sleep.
     pub(in crate::engine) fn step(&mut self) -> Option<Q> {
         for _ in 0..(MOVED_AT_ONCE / self.back.weight()).max(1) {
@@ -196,7 +197,7 @@ mod tests {
     // CAST: far less than 2^32.
     const STEP: u32 = MOVED_AT_ONCE as u32;
 
-    /// Pushes the numbers from `from` on; how many were taken.
+    /// Pushes the numbers from `from` on; returns how many were taken.
     fn fill(ring: &mut ResizableRing<Ring<u32>>, from: u32) -> u32 {
         let mut count = 0;
         while ring.room().is_some_and(|r| r.push(from + count).is_ok()) {

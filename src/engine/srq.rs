@@ -2,10 +2,10 @@
 
 //! [`SharedReceive`]: receives that several queue pairs take from, with a low-water event.
 //!
-//! Messages that find no receive wait in order, one for each queue pair. As many as there are
-//! receives are called, from the front, and each of those has one for sure: a later message takes
-//! only one that is left. So no message is served before one that waits. Each queue pair knows its
-//! place: there is no search.
+//! Messages that find no receive wait in order, one for each queue pair. As many waiters are
+//! called, from the front, as there are receives, and each called waiter is sure of a receive: a
+//! later message takes only a receive that is left over. So no message is served before one that
+//! waits. Each queue pair knows its place: there is no search.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
@@ -63,31 +63,31 @@ use crate::sys::{
     trace, //
 };
 
-/// What a face is notified of. Called in softirq, under no lock.
+/// The events of a shared receive queue, for its face. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
-    /// The queue was given up: no receive of it is taken any more. Called once, and as often as it
-    /// says [`Called::Again`].
+    /// The queue failed: no receive is taken from it any more. Called once, and again after each
+    /// [`Called::Again`].
     fn failed(&self) -> Called {
         Called::Over
     }
 }
 
-/// A user of the queue, as its messages wait for receives.
+/// A user of the queue, with messages that may wait for receives.
 pub(crate) trait Waiter: Send + Sync {
-    /// The place of the user in the order of those that wait.
+    /// The place of the user among those that wait.
     fn place(&self) -> &WaitPlace;
-    /// A receive is there for the message that waits. Any context, under the lock of the queue that
-    /// has it.
+    /// Notifies the user of a receive for the waiting message. Any context, under the lock of the
+    /// queue that has the receive.
     fn receive_arrived(&self);
 }
 
-/// The place of a queue pair in the order of those that wait; changed under the lock of the queue.
+/// The place of a queue pair among those that wait; changed under the lock of the queue.
 pub(crate) struct WaitPlace(Atomic<u64>);
 
 impl WaitPlace {
-    /// It does not wait.
+    /// The place of a queue pair that does not wait.
     pub(super) const fn new() -> Self {
         Self(Atomic::new(NOT_WAITING))
     }
@@ -98,36 +98,36 @@ const FAILED: u32 = 2;
 
 struct SrqState {
     ring: ResizableRing<ReceiveRing>,
-    /// More of them, which a program posts without a call.
+    /// The receives that a program posts without a call.
     shared: Option<KBox<ProgramReceives>>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
-    /// The limit counts: one of a new queue does when there were that many receives once.
+    /// The limit counts; that of a new queue only after as many receives were there once.
     primed: bool,
     failed: bool,
-    /// How many queue pairs were called and have not taken their receive yet.
+    /// The number of queue pairs that were called and have not taken their receive yet.
     called: u32,
-    /// The queue pairs that wait and were not called, by their places; if there are any, all
-    /// receives are for those that were called.
+    /// The queue pairs that wait and were not called, by their places; if there is one, all
+    /// receives are for called queue pairs.
     waiting: RBTree<u64, Arc<dyn Waiter>>,
     /// A node for every user that does not wait.
     nodes: KVec<WaiterNode>,
     users: usize,
-    /// The place of the next that waits.
+    /// The place of the next queue pair that waits.
     next: u64,
 }
 
-/// A node of the tree for one that waits.
+/// A node of the tree of waiting queue pairs.
 type WaiterNode = RBTreeNodeReservation<u64, Arc<dyn Waiter>>;
 
 /// The place of a queue pair that does not wait.
 const NOT_WAITING: u64 = 0;
-/// The place of one that waited, and there is a receive for it.
+/// The place of a queue pair that waited, and was called: there is a receive for it.
 const CALLED: u64 = 1;
-/// This and later ones are places of queue pairs that wait.
+/// The lowest place of a queue pair that waits.
 const FIRST_PLACE: u64 = 2;
 
-/// The number of nodes that there is place for at first.
+/// The number of nodes in the first allocation.
 const FEWEST_NODES: usize = 8;
 
 /// A shared receive queue.
@@ -155,7 +155,7 @@ pub(crate) struct SharedReceive {
 impl SharedReceive {
     /// A queue without receives; [`SharedReceive::close`] ends it. May sleep.
     ///
-    /// `ENOMEM` when there is no memory, or the device or programs have too many.
+    /// `ENOMEM` when there is no memory, or the device or programs have too many shared queues.
     pub(crate) fn new(
         domain: Arc<Domain>,
         depth: u32,
@@ -217,7 +217,8 @@ impl SharedReceive {
         Ok(())
     }
 
-    /// The same for whoever has his own rules for a limit above the depth: it is notified at once.
+    /// Sets the limit like [`SharedReceive::set_limit`], but also above the depth: then the event
+    /// comes at once.
     pub(crate) fn set_threshold(self: &Arc<Self>, threshold: u32) {
         let mut inner = self.inner.lock();
         inner.limit = threshold;
@@ -227,8 +228,9 @@ impl SharedReceive {
         self.raise(events);
     }
 
-    /// Sets the limit of a new queue: the event comes on a fall from it or from above, so a queue
-    /// that was never filled so far is quiet, also when it runs empty (SRQ-07).
+    /// Sets the limit of a new queue: the event comes when the number of receives falls from the
+    /// limit or from above, so a queue that never reached it is quiet, also when it runs empty
+    /// (SRQ-07).
     pub(crate) fn preset_limit(&self, limit: u32) {
         let mut inner = self.inner.lock();
         inner.limit = limit;
@@ -238,7 +240,7 @@ impl SharedReceive {
 
     /// Fails the queue for good: no receive is taken any more, and none is posted. Any context.
     ///
-    /// The face fails the queue pairs that use it.
+    /// The face fails the queue pairs that use the queue.
     pub(crate) fn break_down(self: &Arc<Self>) {
         let was_failed = core::mem::replace(&mut self.inner.lock().failed, true);
         if !was_failed {
@@ -271,14 +273,14 @@ impl SharedReceive {
         Ok(())
     }
 
-    /// A queue pair begins to use the queue. May sleep.
+    /// Adds a user of the queue. May sleep.
     pub(super) fn add_user(&self) -> Result {
         let gfp = self.domain.gfp();
         let room = RBTreeNodeReservation::new(gfp)?;
         let mut larger = KVec::new();
         loop {
             let mut inner = self.inner.lock();
-            // The nodes of those that wait come back.
+            // Room for all users: the nodes of those that wait come back.
             let users = inner.users + 1;
             if inner.nodes.capacity() >= users {
                 let _ = inner.nodes.push_within_capacity(room);
@@ -286,18 +288,18 @@ impl SharedReceive {
                 return Ok(());
             }
             if larger.capacity() >= users {
-                // What was there goes after the lock.
+                // The old memory is freed after the lock is released.
                 inner.move_nodes(&mut larger);
                 continue;
             }
             drop(inner);
-            // There may be more users by now, so that it is seen again.
+            // More users may have come by now: the next turn checks again.
             let many = users.checked_next_power_of_two().ok_or(ENOMEM)?;
             larger = KVec::with_capacity(many.max(FEWEST_NODES), gfp | __GFP_NOWARN)?;
         }
     }
 
-    /// A queue pair ends its use.
+    /// Removes a user of the queue.
     pub(super) fn leave(&self, place: &WaitPlace) {
         drop(self.give_up(place));
         let mut inner = self.inner.lock();
@@ -307,8 +309,8 @@ impl SharedReceive {
         drop(room);
     }
 
-    /// A queue pair takes no messages any more: those that wait behind it move up. The result is to
-    /// be dropped without a lock.
+    /// Gives up the place of a queue pair that takes no messages any more: waiters behind it move
+    /// up. The caller drops the result without a lock.
     pub(super) fn give_up(&self, place: &WaitPlace) -> Option<impl Sized> {
         let mut inner = self.inner.lock();
         match place.0.xchg(NOT_WAITING, Relaxed) {
@@ -321,7 +323,7 @@ impl SharedReceive {
         }
     }
 
-    /// Takes a receive for a message, or notes that one of `qp` waits.
+    /// Takes a receive for a message of `qp`, or notes that the message waits.
     pub(super) fn take(
         self: &Arc<Self>,
         qp: &Arc<impl Waiter + 'static>,
@@ -360,7 +362,8 @@ impl SharedReceive {
     /// Ends all calls; returns when none runs any more. May sleep.
     pub(crate) fn close(&self) {
         self.end_calls();
-        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        // Frees the large memory here, where it may sleep: the last reference may go in any
+        // context.
         let _one_at_a_time = self.resizing.lock();
         let empty = ResizableRing::new(ReceiveRing::EMPTY);
         let mut inner = self.inner.lock();
@@ -374,7 +377,7 @@ impl SharedReceive {
 }
 
 impl SrqState {
-    /// Moves the nodes to where there is place for more of them, which becomes theirs.
+    /// Moves the nodes into the memory of `larger`, which gets the old memory.
     fn move_nodes(&mut self, larger: &mut KVec<WaiterNode>) {
         while let Some(room) = self.nodes.pop() {
             let _ = larger.push_within_capacity(room);
@@ -395,7 +398,7 @@ impl SrqState {
         self.waiting.insert(room.into_node(wait_seq, qp));
     }
 
-    /// Takes out the queue pair that waits at that place; to be dropped without the lock.
+    /// Removes the queue pair that waits at that place; to be dropped without the lock.
     fn take_out(&mut self, wait_seq: u64) -> Option<Arc<dyn Waiter>> {
         let qp = self.waiting.get(&wait_seq)?.clone();
         let room = self.waiting.remove_node(&wait_seq)?.into_reservation();
@@ -404,7 +407,7 @@ impl SrqState {
         Some(qp)
     }
 
-    /// Calls the next that waits, if a receive is left for it; to be dropped without the lock.
+    /// Calls the first waiter, if a receive is left for it; to be dropped without the lock.
     fn call_next(&mut self) -> Option<Arc<dyn Waiter>> {
         if self.failed || self.called >= self.ring.len() {
             return None;
@@ -417,12 +420,12 @@ impl SrqState {
         Some(qp)
     }
 
-    /// A limit that waits for enough receives counts when they are there.
+    /// Lets the limit of a new queue count once enough receives are there.
     fn prime(&mut self) {
         self.primed |= self.ring.len() >= self.limit || self.posted() >= self.limit;
     }
 
-    /// `LIMIT` if the event is due, which turns it off.
+    /// Returns `LIMIT`, and turns the limit off, if the event is due; else 0.
     fn take_limit_event(&mut self) -> u32 {
         let enough = self.limit == 0 || self.ring.len() >= self.limit;
         if enough || !self.primed || self.failed || self.posted() >= self.limit {

@@ -74,7 +74,7 @@ impl ReceiveRing {
         Self::new(depth, max_sge, (), gfp)
     }
 
-    /// Appends a receive of not more than the elements that it was made for.
+    /// Appends a receive with no more elements than the ring was made for.
     pub(crate) fn post_receive(&mut self, posted: Posted<impl Elements>) -> Result<(), PostError> {
         if posted.sges().len() > self.width() {
             return Err(PostError::TooManySges);
@@ -121,7 +121,7 @@ impl SendWqe {
         })
     }
 
-    /// Takes over the bytes that came with the request.
+    /// Copies the inline bytes of the request.
     pub(super) fn load_inline(&mut self, inline: &[u8]) {
         self.inline.clear();
         for byte in inline {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The NDK face for C: what `include/ndk/ndk.h` declares.
+//! The NDK face for C, as `include/ndk/ndk.h` declares it.
 //!
 //! An object of C is the head of a [`Handle`], which refers to the object of the Rust form. Each
-//! entry of a dispatch table turns its arguments into those of the Rust form and the answer into a
-//! status; nothing is decided here.
+//! entry of a dispatch table converts its arguments to the Rust form, and the answer to a status;
+//! entries make no decisions.
 //!
-//! | file           | whose tables                                   |
+//! | file           | tables                                          |
 //! |----------------|-------------------------------------------------|
 //! | [`entry`]      | none: how tables are declared, and arguments    |
 //! | [`adapter`]    | adapters, protection domains; opening, closing  |
@@ -15,11 +15,11 @@
 //! | [`connection`] | connectors, listeners, shared endpoints         |
 //! | [`numbers`]    | none: the numbers of the header                 |
 //!
-//! **Safety.** The consumer keeps the contract of the header: an object that it names is one that
-//! it was given and has not closed, or whose close has not completed (CLOS-10); arrays have the
-//! length given and stay during the call; an output pointer may be written; neither arrays nor
-//! structures nor output pointers need be aligned, but objects are; callbacks and their
-//! contexts may be used from any context until the callback has come, or the object is closed.
+//! **Safety.** The consumer keeps the contract of the header: it names only objects that it was
+//! given, and whose close has not completed (CLOS-10); arrays have the length given and stay during
+//! the call; output pointers may be written; arrays, structures and output pointers need not be
+//! aligned, but objects are; callbacks and their contexts may be used from any context until the
+//! callback has come, or the object is closed.
 
 #[macro_use]
 mod entry;
@@ -77,18 +77,19 @@ use entry::{
     Returned, //
 };
 
-/// An object as C knows it: which, and by which functions.
+/// The C form of an object type: its structure, its number and its table.
 ///
 /// # Safety
 ///
-/// `DISPATCH` points at the table that the header gives objects of type `TYPE`, which are `C`.
+/// `DISPATCH` points at the table that the header gives objects of type `TYPE`; `C` is their
+/// structure.
 unsafe trait Face: ObjectType {
     type C;
     const TYPE: u32;
     const DISPATCH: *const c_void;
 }
 
-/// The head is what C sees; all objects are laid out alike.
+/// An object for C, which sees only the head: `header` and `dispatch`. All types have this layout.
 #[repr(C)]
 struct Handle<T: ObjectType> {
     header: bindings::ndk_object_header,
@@ -97,7 +98,7 @@ struct Handle<T: ObjectType> {
     closing: Callback<bindings::ndk_fn_close_completion>,
 }
 
-// The layout that C has; `include/ndk/layout.h` says the same to the C compiler.
+// Asserts the layout for C; `include/ndk/layout.h` asserts the same in C.
 macro_rules! same_layout {
     ($($object:ident),*) => {
         $(const _: () = {
@@ -137,10 +138,10 @@ const _: () = {
     assert!(size_of::<bindings::ndk_logical_address_mapping>() == 16);
 };
 
-/// A function of the consumer's and the context that it is called with.
+/// A function of the consumer, and the context for its calls.
 ///
-/// The consumer gave the two together, for calls from any context; an event also for several calls
-/// at once.
+/// The consumer gave the two together, for calls from any context; those for events also for
+/// several calls at once.
 struct Callback<F> {
     function: F,
     context: *mut c_void,
@@ -155,7 +156,7 @@ impl Callback<Option<unsafe extern "C" fn(*mut c_void)>> {
     /// Calls the consumer, if there is a function.
     fn call(&self) {
         if let Some(function) = self.function {
-            // SAFETY: `context` is what the consumer gave to be called with.
+            // SAFETY: `context` is the one that the consumer gave with `function`.
             unsafe { function(self.context) };
         }
     }
@@ -165,7 +166,7 @@ impl<A> Callback<Option<unsafe extern "C" fn(*mut c_void, A)>> {
     /// Calls the consumer, if there is a function.
     fn call_with(&self, with: A) {
         if let Some(function) = self.function {
-            // SAFETY: `context` is what the consumer gave to be called with.
+            // SAFETY: `context` is the one that the consumer gave with `function`.
             unsafe { function(self.context, with) };
         }
     }
@@ -174,14 +175,14 @@ impl<A> Callback<Option<unsafe extern "C" fn(*mut c_void, A)>> {
 // SAFETY: The tables are constant, the object and the callback may be sent.
 unsafe impl<T: ObjectType> Send for Handle<T> {}
 
-/// The close completion; afterwards the handle goes.
+/// The close completion; the handle is freed afterwards.
 impl<T: ObjectType> Call<()> for Handle<T> {
     fn call(&mut self, (): ()) {
         self.closing.call();
     }
 }
 
-/// Memory for a handle, made before there is an object, so that there is no failure after it.
+/// Memory for a handle, allocated before the object is created, so that no later step fails.
 struct Blank<T: ObjectType>(KBox<core::mem::MaybeUninit<Handle<T>>>);
 
 // SAFETY: Memory without content may be sent.
@@ -192,7 +193,7 @@ impl<T: Face> Blank<T> {
         Ok(Self(KBox::new_uninit(GFP_ATOMIC)?))
     }
 
-    /// The object for C, which owns it until it closes it.
+    /// Returns the object for C, which the consumer owns until its close.
     fn fill(self, object: Ref<T>) -> *mut T::C {
         let handle = Handle {
             header: bindings::ndk_object_header {
@@ -217,10 +218,11 @@ impl From<Version> for bindings::ndk_version {
     }
 }
 
-/// The object behind a pointer of the consumer's, unless it was closed (CLOS-10).
+/// The object behind a pointer of the consumer; `None` if the pointer is null or, with a warning,
+/// if the object was closed (CLOS-10).
 ///
-/// The reference is one of the call's own: a callback that the call leads to may close the object
-/// before the call has returned (GEN-08), and then the handle goes.
+/// The call has its own reference: a callback that the call leads to may close the object before
+/// the call has returned (GEN-08), which frees the handle.
 ///
 /// # Safety
 ///
@@ -235,10 +237,11 @@ unsafe fn get<T: Face>(object: *mut T::C) -> Option<Ref<T>> {
     Some(handle.object.clone())
 }
 
-/// What a call with an object that is none gives.
+/// The status of a call without an object.
 const NO_OBJECT: NtStatus = NtStatus::INVALID_PARAMETER;
 
-/// Creates an object that comes later; `out`, for one that is there at once, stays as it is.
+/// Creates an object that its callback brings; `out`, for objects that are created at once, is not
+/// written.
 fn create_later<T: Face>(
     completion: bindings::ndk_fn_create_completion,
     context: *mut c_void,
@@ -264,7 +267,7 @@ fn create_later<T: Face>(
     })?)
 }
 
-/// Creates an object that is there at once.
+/// Creates an object before the call returns.
 ///
 /// # Safety
 ///
@@ -281,7 +284,7 @@ unsafe fn create_now<T: Face>(
     Ok(())
 }
 
-/// A callback of a request; `INVALID_PARAMETER` without one, for the call may pend.
+/// The callback of a request; `INVALID_PARAMETER` without one: the call may pend.
 fn request_done(
     completion: bindings::ndk_fn_request_completion,
     context: *mut c_void,
@@ -296,7 +299,7 @@ fn request_done(
     })
 }
 
-/// A consumer whom a queue notifies of a status.
+/// The function of a consumer that a queue calls with a status.
 fn status_user(
     callback: Callback<Option<unsafe extern "C" fn(*mut c_void, i32)>>,
 ) -> Result<CqUser, NtStatus> {
@@ -304,22 +307,23 @@ fn status_user(
     Ok(KBox::new(user, GFP_ATOMIC)?)
 }
 
-/// The object behind a pointer of the consumer's, and the handle that [`Blank::fill`] gave him.
+/// Takes back the handle that [`Blank::fill`] made; returns it with its object.
 ///
 /// # Safety
 ///
-/// As [`get`] says of `object`, which the call closes.
+/// As for [`get`]; the call closes `object`.
 unsafe fn take_back<T: Face>(object: *mut T::C) -> Option<(Ref<T>, KBox<Handle<T>>)> {
-    // SAFETY: The caller says that `object` is null, or one that `fill` made for the consumer and
-    // whose close has not completed.
+    // SAFETY: The caller says that `object` is null, or that `fill` made it for the consumer and
+    // its close has not completed.
     let this = unsafe { get::<T>(object) }?;
-    // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
+    // SAFETY: `fill` made the handle; the object was not closed, so the consumer owned the handle
+    // until this call.
     let mut handle = unsafe { KBox::from_raw(object.cast::<Handle<T>>()) };
     handle.header.object_type = bindings::NDK_OBJECT_TYPE_UNDEFINED;
     Some((this, handle))
 }
 
-/// `NdkClose*`, of every object but adapters.
+/// `NdkClose*` of every object but adapters.
 ///
 /// # Safety
 ///
@@ -341,7 +345,7 @@ unsafe extern "C" fn close<T: Face>(
     Answer::into_c(Ok(object.close(handle)))
 }
 
-/// `NdkQueryExtension`, of every object: there is none (ADPT-06).
+/// `NdkQueryExtension` of every object: there are no extensions (ADPT-06).
 ///
 /// # Safety
 ///

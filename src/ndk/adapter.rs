@@ -66,7 +66,7 @@ pub(crate) struct Limits {
     pub(crate) requests: u32,
     pub(crate) srq: u32,
     pub(crate) cq: u32,
-    /// Bytes of private data: what the kernel's connection manager carries, too.
+    /// Bytes of private data, as many as the kernel's connection manager carries.
     pub(crate) private_data: u32,
 }
 
@@ -88,20 +88,20 @@ impl Limits {
     };
 }
 
-/// What all adapters of this face share.
+/// The state that all adapters of this face share.
 pub(crate) struct NdkContext {
     pub(crate) devices: Arc<DeviceList>,
     pub(crate) cm: Arc<ConnectionManager>,
     pub(crate) limits: Limits,
 }
 
-/// Which device is wanted, of those that are seen from a network namespace.
+/// The choice of a device among those that are seen from a network namespace.
 pub(crate) enum OpenBy<'a> {
-    /// By the name under which it is registered now.
+    /// By the name under which the device is registered now.
     Name(Net<'a>, &'a CStr),
-    /// By an address that it has in the namespace.
+    /// By an address that the device has in the namespace.
     Address(Net<'a>, IpAddr),
-    /// By its name, if it has that address in the namespace.
+    /// By its name, if the device has that address in the namespace.
     Both(Net<'a>, &'a CStr, IpAddr),
 }
 
@@ -117,7 +117,7 @@ impl<'a> OpenBy<'a> {
 #[pin_data]
 pub(crate) struct Adapter {
     pub(super) device: Arc<RdmaDevice>,
-    /// Makes its connections.
+    /// The connection manager of its connections.
     pub(super) cm: Arc<ConnectionManager>,
     limits: Limits,
     closed: Arc<Closed>,
@@ -130,13 +130,13 @@ pub(crate) struct Adapter {
 struct Closed {
     #[pin]
     event: Event,
-    /// The callback for that, where nothing waits for the event.
+    /// The callback for an end that no task waits for.
     #[pin]
     late: SpinLockIrq<Option<DoneFn<()>>>,
 }
 
 impl Closed {
-    /// The adapter is open. May sleep.
+    /// The state of an open adapter. May sleep.
     fn new() -> Result<Arc<Self>, NtStatus> {
         let closed = pin_init!(Self {
             event <- Event::new(),
@@ -145,7 +145,7 @@ impl Closed {
         Arc::pin_init(closed, GFP_KERNEL).map_err(no_memory)
     }
 
-    /// The close is over.
+    /// Reports that the close is over.
     fn report(&self) {
         let late = self.late.lock().take();
         if let Some(mut late) = late {
@@ -155,20 +155,20 @@ impl Closed {
     }
 }
 
-/// The use of the device, and what is notified when that goes.
+/// The use of the device, and the queues that fail when the device goes.
 pub(super) struct AdapterState {
     client: Option<ClientUse>,
     gone: bool,
     pub(super) cqs: Queues<CompletionQueue>,
     pub(super) srqs: Queues<SharedReceive>,
-    /// Made when there is memory: closing does not fail.
+    /// Reports the end of the close. Allocated at the open: a close does not fail.
     waiter: Option<DoneFn<()>>,
 }
 
 /// Queues by their addresses.
 type Queues<T> = RBTree<usize, Arc<T>>;
 
-/// Those of one kind.
+/// Selects the queues of one kind.
 type QueuesOf<T> = fn(&mut AdapterState) -> &mut Queues<T>;
 
 impl ObjectType for Adapter {
@@ -218,8 +218,7 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
 }
 
 impl Client for Object<Adapter> {
-    /// Every queue fails, so that its consumer learns that it is time to close; none is made any
-    /// more.
+    /// Fails every queue, which tells its consumer to close. No queue is made afterwards.
     fn device_gone(&self) {
         let mut state = self.state.lock();
         state.gone = true;
@@ -246,7 +245,7 @@ impl Adapter {
         NtStatus::ADAPTER_NOT_READY.when(self.state.lock().gone)
     }
 
-    /// The queue is to be notified when the device goes. May sleep.
+    /// Adds a queue to those that fail when the device goes. May sleep.
     pub(super) fn add<T>(&self, queues: QueuesOf<T>, queue: &Arc<T>) -> Result {
         let node = RBTreeNode::new(Arc::as_ptr(queue).addr(), queue.clone(), GFP_KERNEL)?;
         let mut state = self.state.lock();
@@ -254,12 +253,12 @@ impl Adapter {
             drop(state);
             return Err(ENODEV);
         }
-        // Nothing else is at that address.
+        // No other queue has that address.
         let _ = queues(&mut state).insert(node);
         Ok(())
     }
 
-    /// The queue is not to be notified any more. Any context.
+    /// Removes a queue from those that fail when the device goes. Any context.
     pub(super) fn remove<T>(&self, queues: QueuesOf<T>, queue: &Arc<T>) {
         let gone = queues(&mut self.state.lock()).remove_node(&Arc::as_ptr(queue).addr());
         drop(gone);
@@ -267,12 +266,12 @@ impl Adapter {
 }
 
 impl Object<Adapter> {
-    /// Closes the adapter, and returns when every callback of everything made of it has returned;
-    /// only then `late` is dropped, uncalled. True if the adapter is gone.
+    /// Closes the adapter, and returns when every callback of the adapter and of its objects has
+    /// returned; only then `late` is dropped, uncalled. True if the adapter is gone.
     ///
-    /// May sleep. Called by a consumer that is being called back this would wait for itself: it
-    /// warns, and the adapter goes when its last object has; then `late` is called. A second close
-    /// does nothing, and does not call `late` either.
+    /// May sleep. A call from inside a callback would wait for itself: it warns instead, and the
+    /// adapter goes when its last object has; then `late` is called. A second close has no effect,
+    /// and does not call `late` either.
     pub(crate) fn close_with(self: &Arc<Self>, late: Option<DoneFn<()>>) -> bool {
         let waiter = self.state.lock().waiter.take();
         let Some(waiter) = waiter else {
@@ -280,7 +279,7 @@ impl Object<Adapter> {
         };
         if softirq::is_here() {
             kernel::pr_warn_once!("an adapter was closed from inside a callback\n");
-            // Its close pends always: its end may sleep.
+            // The close always pends: the end may sleep.
             *self.closed.late.lock() = late;
             let _ = self.close(waiter);
             return false;
@@ -292,7 +291,7 @@ impl Object<Adapter> {
         true
     }
 
-    /// As [`Object::close_with`], with nothing to be kept.
+    /// As [`Object::close_with`], without a callback.
     #[cfg(ndk_kunit)]
     pub(crate) fn close_and_wait(self: &Arc<Self>) {
         self.close_with(None);

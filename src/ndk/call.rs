@@ -2,16 +2,16 @@
 
 //! Calls back to a consumer, and work that ends in one.
 //!
-//! A consumer is called with softirqs off, or in softirq: NDKPI calls back at DISPATCH_LEVEL, where
-//! nobody may sleep, and so does this face even where it could. It is never called from inside a
-//! call of its own, nor under a lock (FACE-06).
+//! A consumer is called with softirqs off, or in softirq, even where this face may sleep: NDKPI
+//! calls back at DISPATCH_LEVEL, where a callback may not sleep. A consumer is never called from
+//! inside one of its own calls, nor under a lock (FACE-06).
 
 use kernel::alloc::Flags;
 
 use super::prelude::*;
 use crate::sys::softirq::BhDisabled;
 
-/// Something that is called once, at most.
+/// A function that is called at most once.
 pub(crate) trait Call<A>: Send {
     fn call(&mut self, with: A);
 }
@@ -38,9 +38,9 @@ pub(crate) fn done<A: 'static>(
     Ok(KBox::new(Once(Some(f)), flags)?)
 }
 
-/// Calls a consumer as all consumers are called.
+/// Calls a consumer, with softirqs off.
 pub(crate) fn consumer<R>(call: impl FnOnce() -> R) -> R {
-    // In softirq, and with interrupts off, there is nothing to switch off.
+    // Softirqs are off already in softirq, and with interrupts off.
     let _softirqs_off = BhDisabled::enter();
     call()
 }

@@ -9,11 +9,12 @@
 //! Connected --> Left --Disconnect--> Over                  (the peer ended it)
 //! ```
 //!
-//! A failed connect goes back to `Idle`. What the engine reports comes from any context, maybe from
-//! inside a call of the other side's consumer: it is noted here, and reported from softirq work.
+//! A failed connect goes back to `Idle`. The engine reports events from any context, maybe from
+//! inside a call of the other side's consumer: the connector notes an event, and softirq work
+//! reports it.
 //!
-//! Lock order: the state, then that of a connect request, or the send queue of a queue pair, which
-//! are only looked at under it; else the engine is called without it.
+//! Lock order: the state of a connector, then the state of a connect request, or the send queue of
+//! a queue pair, which are only read under it; all other calls of the engine are made without it.
 
 mod link;
 
@@ -49,10 +50,10 @@ use crate::{
 
 pub(crate) use super::endpoint::Source;
 
-/// Who is notified that the peer has disconnected, with the provider's reason.
+/// The callback for the peer's disconnect, with the provider's reason.
 pub(crate) type DisconnectUser = DoneFn<u32>;
 
-/// The reason where there is none to give.
+/// The reason that is reported if there is none.
 pub(crate) const NO_REASON: u32 = 0;
 
 /// A connector.
@@ -75,7 +76,7 @@ impl ObjectType for Connector {
                 take_back(&request, qp.as_ref());
             }
             (ConnectorStage::Incoming, Some(request)) => {
-                // Who is gone need not be notified.
+                // A peer that is gone need not be notified.
                 let _ = request.reject(&[]);
             }
             (ConnectorStage::Accepting, Some(request)) => {
@@ -97,7 +98,7 @@ impl ObjectType for Connector {
         false
     }
 
-    /// The close is about to be reported: from then on the consumer may use the addresses again.
+    /// Frees the addresses: the consumer may use them again once the close is reported.
     fn end(&self) {
         let route = self.inner.state.lock().attempt.route.take();
         drop(route);
@@ -110,7 +111,7 @@ impl ObjectType for Connector {
 }
 
 impl Object<Adapter> {
-    /// `CreateConnector`; over at once.
+    /// `CreateConnector`; completes at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
         let inner = ConnectorInner::new(self.device(), ConnectorState::default(), GFP_ATOMIC)
             .map_err(no_memory)?;
@@ -166,6 +167,7 @@ impl Connector {
         self.owner.limits().private_data
     }
 
+    /// Refuses private data above the limit: `INVALID_BUFFER_SIZE`. Any context.
     pub(super) fn check_data(&self, data: &[u8]) -> Result<(), NtStatus> {
         // CAST: widening.
         NtStatus::INVALID_BUFFER_SIZE
@@ -178,8 +180,8 @@ impl Connector {
 
     /// `GetConnectionData`: the limits, and the peer's private data into `out` (CONN-11, CONN-12).
     ///
-    /// After a refused connect the limits are 0, and the data is what the peer rejected with.
-    /// `CONNECTION_INVALID` where no peer has said anything. Any context.
+    /// After a refused connect the limits are 0, and the data is that of the rejection.
+    /// `CONNECTION_INVALID` before the peer has asked or answered. Any context.
     pub(crate) fn connection_data(
         &self,
         mut out: Room<'_, u8>,
@@ -206,24 +208,24 @@ impl Connector {
         }
     }
 
-    /// Returns true if it keeps an address busy.
+    /// Returns true if the connector keeps an address busy.
     #[cfg(ndk_kunit)]
     pub(crate) fn has_route(&self) -> bool {
         self.inner.state.lock().attempt.route.is_some()
     }
 
-    /// `GetLocalAddress`; `CONNECTION_INVALID` where there is no peer. Any context.
+    /// `GetLocalAddress`; `CONNECTION_INVALID` without a peer. Any context.
     pub(crate) fn local_address(&self) -> Result<SocketAddr, NtStatus> {
         self.address(|state| state.local)
     }
 
-    /// `GetPeerAddress`; `CONNECTION_INVALID` where there is no peer. Any context.
+    /// `GetPeerAddress`; `CONNECTION_INVALID` without a peer. Any context.
     pub(crate) fn peer_address(&self) -> Result<SocketAddr, NtStatus> {
         self.address(|state| state.remote)
     }
 
-    /// `Reject`: says no to a peer that asks, or after all to one that was asked (CONN-10). Any
-    /// context.
+    /// `Reject`: rejects the request of a peer, or the answer of a peer that accepted (CONN-10).
+    /// Any context.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), NtStatus> {
         self.check_data(private_data)?;
         let mut state = self.inner.state.lock();
@@ -314,8 +316,8 @@ impl Object<Connector> {
         self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
     }
 
-    /// `Disconnect`: what was posted is carried out first, what was deferred is not (CONN-14). Any
-    /// context.
+    /// `Disconnect`: posted requests are carried out first, deferred requests are not (CONN-14).
+    /// Any context.
     pub(crate) fn disconnect(self: &Arc<Self>, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.inner.state.lock();
         let stage = state.stage;
@@ -352,10 +354,9 @@ impl Object<Connector> {
     ) -> Result<(), NtStatus> {
         NtStatus::INVALID_PARAMETER.unless(qp.is_none_or(|qp| qp.is_of(&self.owner)))?;
         let mut state = self.inner.state.lock();
-        // Until the consumer is notified of the end of the last call the connector is where that
-        // found it.
+        // Until the consumer is notified of the end of the last call, the next call is refused.
         if state.stage != from || state.ended.is_some() {
-            // Who brings a queue pair wants a connection, and not a second one.
+            // With a queue pair the call is for a connection: a second one is `CONNECTION_ACTIVE`.
             return Err(match (state.stage, qp) {
                 (
                     ConnectorStage::Connected
@@ -378,7 +379,7 @@ impl Object<Connector> {
         Ok(())
     }
 
-    /// Goes on in process context; when there is no memory the call never happened.
+    /// Continues in process context; without memory, undoes `begin`.
     fn go_on(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
         let this = self.clone();
         let task = move || planned(|| work(&this));
@@ -442,7 +443,7 @@ impl Object<Connector> {
         let over = state.stage == ConnectorStage::Over;
         drop(state);
         match over {
-            // Its answer ends the call.
+            // The answer to the request ends the call.
             true => {
                 request.abandon();
             }
@@ -464,7 +465,7 @@ impl Object<Connector> {
         }
         drop(state);
         match request.confirm() {
-            // This side's confirmation was taken.
+            // The confirmation of this side was taken.
             Ok(()) => self.inner.up(|state| {
                 state.attempt.link.is_some() && state.stage == ConnectorStage::Completing
             }),
@@ -480,7 +481,7 @@ impl Object<Connector> {
         ) {
             (Some(request), Ok(side)) => {
                 let accepted = request.accept(qp.engine(), limits, private_data, side);
-                // Closed meanwhile: nobody else takes it back.
+                // A close during the accept may have come too early to withdraw the request.
                 if accepted.is_ok() && self.inner.state.lock().stage == ConnectorStage::Over {
                     request.withdraw();
                 }

@@ -38,16 +38,16 @@ use crate::{
     sys::cpu, //
 };
 
-/// Who is notified that an arm was satisfied. Called in softirq.
+/// The callback for a satisfied arm. Called in softirq.
 pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;
 
-/// The queue pairs that use a queue, and go when it does.
+/// The queue pairs that use a queue, and fail when it does.
 #[pin_data]
 pub(super) struct CqUsers {
-    /// By their addresses.
+    /// The queue pairs by their addresses.
     #[pin]
     tree: SpinLockIrq<RBTree<usize, Arc<QueuePair>>>,
-    /// Those at lower addresses have failed. Only the call that has them fail changes it.
+    /// Queue pairs at lower addresses have failed. Only [`CqUsers::fail`] changes the bound.
     failed_below: Atomic<usize>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct CqUsers {
 pub(super) const FAILED_AT_ONCE: usize = 16;
 
 impl CqUsers {
-    /// `qp` uses the queue from now on, however many of its own queues report to it. May sleep.
+    /// Adds `qp`, once even if both of its queues report to this queue. May sleep.
     pub(super) fn add(&self, qp: &Arc<QueuePair>) -> Result {
         let node = RBTreeNode::new(Arc::as_ptr(qp).addr(), qp.clone(), GFP_KERNEL)?;
         let known = self.tree.lock().insert(node);
@@ -63,16 +63,16 @@ impl CqUsers {
         Ok(())
     }
 
-    /// `qp` does not use the queue any more, if it did.
+    /// Removes `qp`, if it was added.
     pub(super) fn remove(&self, qp: &Arc<QueuePair>) {
         let gone = self.tree.lock().remove_node(&Arc::as_ptr(qp).addr());
         drop(gone);
     }
 
-    /// Every queue pair fails, by `fail`, one after another and without the lock; some of them in
-    /// each call. The calls come one at a time.
+    /// Calls `fail` for every queue pair in turn, without the lock, for some of them in each call.
+    /// The calls come one at a time.
     ///
-    /// One that is added during that looks itself whether its queue has failed.
+    /// A queue pair that is added in between checks by itself if its queue has failed.
     pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) -> Called {
         for _ in 0..FAILED_AT_ONCE {
             let Some((at, qp)) = self.first(self.failed_below.load(Relaxed)) else {
@@ -84,7 +84,7 @@ impl CqUsers {
         Called::Again
     }
 
-    /// The first queue pair at that address or behind it.
+    /// The first queue pair at the address `from` or above.
     fn first(&self, from: usize) -> Option<(usize, Arc<QueuePair>)> {
         let tree = self.tree.lock();
         let found = tree.cursor_lower_bound(&from)?;
@@ -101,14 +101,14 @@ pub(crate) struct Cq {
     pub(super) users: Arc<CqUsers>,
 }
 
-/// Who is notified of what happens to a queue: the consumer, and the queue pairs that use it.
+/// The targets of a queue's events: the consumer, and the queue pairs that use the queue.
 pub(super) struct QueueEvents<U> {
     pub(super) user: U,
     pub(super) users: Arc<CqUsers>,
 }
 
 impl<U> QueueEvents<U> {
-    /// No queue pair uses it yet. May sleep.
+    /// Targets without a queue pair. May sleep.
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
         let users = pin_init!(CqUsers {
             tree <- new_spinlock_irq!(RBTree::new()),
@@ -141,7 +141,7 @@ impl ObjectType for Cq {
 }
 
 impl Object<Adapter> {
-    /// `CreateCq`: `cpu` is where the consumer likes to be called (CQ-01, CQ-02).
+    /// `CreateCq`: `cpu` is the processor that the consumer prefers for its calls (CQ-01, CQ-02).
     pub(crate) fn create_cq(
         self: &Arc<Self>,
         depth: u32,
@@ -151,7 +151,7 @@ impl Object<Adapter> {
     ) -> Answer {
         NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.limits().cq)?;
         self.check_there()?;
-        // No processor has the number: then it is the one that completes.
+        // No processor has this number: it stands for the processor that completes.
         let cpu = cpu.unwrap_or_else(cpu::count_ids);
         self.defer(done, move |this| {
             let events = QueueEvents::new(user)?;
@@ -215,12 +215,12 @@ impl Cq {
         &self.engine
     }
 
-    /// Returns true if that adapter made it.
+    /// Returns true if `adapter` made the queue.
     pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
         Arc::ptr_eq(&self.owner, adapter)
     }
 
-    /// `ArmCq`: asks for one call. A type that there is not is ignored, and warned of once
+    /// `ArmCq`: arms the queue for one call. An unknown type is ignored, and warned of once
     /// (ARM-15). Any context.
     pub(crate) fn arm(&self, kind: u32) {
         let arm = match kind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses that connections come from: [`SharedEndpoint`], for many, and [`Source`].
+//! The local addresses of connections: [`SharedEndpoint`], for many of them, and [`Source`].
 
 use core::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::engine::cm::{
 pub(crate) struct SharedEndpoint {
     owner: Ref<Adapter>,
     at: SocketAddr,
-    /// Until the endpoint and every connector over it are closed.
+    /// The reservation, until the endpoint and every connector over it are closed.
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
 }
@@ -65,12 +65,14 @@ impl SharedEndpoint {
         self.at
     }
 
+    /// Returns the reservation of the address; `CANCELLED` after the end of the endpoint. Any
+    /// context.
     pub(super) fn reservation(&self) -> Result<Arc<Reservation>, NtStatus> {
         self.held.lock().clone().ok_or(NtStatus::CANCELLED)
     }
 }
 
-/// The place that a connection starts from.
+/// The local address of a connection to make.
 pub(crate) enum Source {
     /// An address of the adapter; port 0 stands for any.
     Address(SocketAddr),
@@ -78,12 +80,12 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// An endpoint, which is used from now on.
+    /// The source `endpoint`, with a use of it.
     pub(crate) fn shared(endpoint: &Ref<SharedEndpoint>) -> Self {
         Self::Shared(endpoint.clone(), endpoint.new_use())
     }
 
-    /// Returns true unless it is an endpoint that another adapter made.
+    /// Returns true unless the source is an endpoint of another adapter.
     pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
         match self {
             Self::Address(_) => true,
@@ -92,7 +94,7 @@ impl Source {
     }
 }
 
-/// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
+/// Reserves the addresses of a connection; the error says why it cannot begin (CONN-03, CONN-04).
 pub(super) fn route(
     adapter: &Adapter,
     source: Source,

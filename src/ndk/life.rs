@@ -4,10 +4,10 @@
 //! Requirements).
 //!
 //! An object counts its uses: one for its owner, one for each successor, for each request of it
-//! that is pending, for each event callback that may run. `close` gives the owner's use back.
-//! Whoever gives back the last one starts the end: the object frees what it has, its close
-//! completion is called, and only then its own uses of its antecedents go. So an antecedent's
-//! close never completes while a successor's close callback runs (CLOS-06).
+//! that is pending, for each event callback that may run. `close` releases the owner's use. The
+//! release of the last use starts the end: the object frees its resources, its close completion is
+//! called, and only then its uses of its antecedents are released. So an antecedent's close never
+//! completes while a successor's close callback runs (CLOS-06).
 //!
 //! Context: any, but for the end itself, which runs in process context where it may sleep.
 
@@ -46,9 +46,9 @@ const ANTECEDENTS: usize = 4;
 /// Uses of the antecedents of an object.
 pub(super) type Antecedents = [Option<ObjectUse>; ANTECEDENTS];
 
-/// What an object is, and how it ends.
+/// The part of an object that depends on its type, and its end.
 pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
-    /// The owner has closed the object: what has to begin at once. Any context.
+    /// Starts the work of a close that cannot wait for [`ObjectType::end`]. Any context.
     fn closing(_this: &Arc<Object<Self>>) {}
 
     /// Returns true if [`ObjectType::end`] has work to do that may sleep. When not, a close that
@@ -57,12 +57,12 @@ pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
         true
     }
 
-    /// Nothing uses the object any more: frees what it has. Process context if `end_sleeps`.
+    /// Frees the resources of an object that has no uses left. Process context if `end_sleeps`.
     /// Called once.
     fn end(&self) {}
 
-    /// The close is over, and reported: gives back the uses of antecedents that came after the
-    /// creation. Any context.
+    /// Releases the uses of antecedents that came after the creation. Called when the close is over
+    /// and reported. Any context.
     fn put_antecedents(&self) {}
 }
 
@@ -88,13 +88,13 @@ impl Drop for ObjectUse {
     }
 }
 
-/// The close of an object, as far as it has come.
+/// The progress of an object's close.
 struct Closing {
     asked: bool,
     done: Option<DoneFn<()>>,
 }
 
-/// An object and its life.
+/// An object, its uses, its antecedents and its close.
 #[pin_data]
 pub(crate) struct Object<T: ObjectType> {
     device: Arc<RdmaDevice>,
@@ -113,8 +113,7 @@ impl_has_work! {
     impl{T: ObjectType} HasWork<Self> for Object<T> { self.work }
 }
 
-/// A shared reference to an object. It keeps the memory, not the object: that is what [`ObjectUse`]
-/// does.
+/// A shared reference to an object. It keeps the memory; an [`ObjectUse`] keeps the object.
 pub(crate) type Ref<T> = Arc<Object<T>>;
 
 /// The result of a creation, at once or in its callback.
@@ -153,7 +152,7 @@ impl<T: ObjectType> Object<T> {
         Arc::pin_init::<Error>(Self::init(device.clone(), antecedents, object), flags)
     }
 
-    /// As [`Object::new`], with what `start` does to it before; if anything fails it is ended. May
+    /// As [`Object::new`], after `start` has worked on the object; a failure ends the object. May
     /// sleep.
     pub(super) fn start(
         device: &Arc<RdmaDevice>,
@@ -185,14 +184,14 @@ impl<T: ObjectType> Object<T> {
         Object::new(&self.device, self.alone(), object, flags).map_err(no_memory)
     }
 
-    /// This one as the only antecedent.
+    /// This object as the only antecedent.
     pub(super) fn alone(self: &Arc<Self>) -> Antecedents {
         [Some(self.new_use()), None, None, None]
     }
 
-    /// Begins work that may sleep and passes its result to `done`; meanwhile the object is used.
+    /// Starts work that may sleep and passes its result to `done`; the object is used until then.
     ///
-    /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
+    /// Any context. `INSUFFICIENT_RESOURCES` without memory: then `done` is not called.
     pub(super) fn defer<R: 'static>(
         self: &Arc<Self>,
         mut done: DoneFn<R>,
@@ -203,7 +202,7 @@ impl<T: ObjectType> Object<T> {
             let result = planned(|| work(&this));
             consumer(|| done.call(result));
             drop((done, this));
-            // Last: whoever waits for the end of this use may be gone for good afterwards.
+            // Last: the waiter for the end of this use may be gone for good afterwards.
             drop(object_use);
         };
         let spawned = self.device.host.threads.spawn(GFP_ATOMIC, task);
@@ -216,16 +215,16 @@ impl<T: ObjectType> Object<T> {
         &self.device
     }
 
-    /// One more use. The caller knows of one that is there meanwhile, its own or the owner's.
+    /// Takes a use. The caller knows of another one during the call, its own or the owner's.
     pub(crate) fn new_use(self: &Arc<Self>) -> ObjectUse {
         self.uses.fetch_add(1, Relaxed);
         ObjectUse(self.clone())
     }
 
-    /// One more use, for who does not know of any: `None` once the owner has closed the object.
+    /// Takes a use without knowing of another one: `None` once the owner has closed the object.
     pub(crate) fn try_use(self: &Arc<Self>) -> Option<ObjectUse> {
         let closing = self.closing.lock();
-        // `close` gives the owner's use back after it has said so under this lock.
+        // `close` sets `asked` under this lock before it releases the owner's use.
         (!closing.asked).then(|| self.new_use())
     }
 
@@ -235,9 +234,9 @@ impl<T: ObjectType> Object<T> {
         self.closing.lock().asked
     }
 
-    /// Closes the object; `done` is called unless this says that the close is over. Any context.
+    /// Closes the object; `done` is called unless this returns [`Progress::Done`]. Any context.
     ///
-    /// A second close is a bug of the consumer's: it warns and does nothing.
+    /// A second close is a bug of the consumer: it warns and has no effect.
     pub(crate) fn close(self: &Arc<Self>, done: DoneFn<()>) -> Progress {
         let mut closing = self.closing.lock();
         if kernel::warn_on!(closing.asked) {
@@ -272,11 +271,11 @@ impl<T: ObjectType> Object<T> {
     }
 
     fn end_later(self: &Arc<Self>) {
-        // The item is not queued: the last use is given back once.
+        // The item is not queued: the last use is released once.
         let _ = self.device.host.threads.enqueue::<_, 0>(self.clone());
     }
 
-    /// Gives the antecedents back.
+    /// Releases the antecedents.
     fn release_antecedents(&self) {
         self.object.put_antecedents();
         for place in 0..ANTECEDENTS {

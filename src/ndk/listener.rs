@@ -32,13 +32,12 @@ use crate::engine::{
     inject::What, //
 };
 
-/// Takes a connector for each request. Called with softirqs off, for several requests at once if
-/// they come so.
+/// Takes a connector for each request. Called with softirqs off, also concurrently.
 pub(crate) type ConnectUser = KBox<dyn Fn(Ref<Connector>) + Send + Sync>;
 
 enum ListenerState {
     Idle,
-    /// A call is pending, and maybe it has an address already.
+    /// A call is pending, perhaps with an address already.
     Busy(Option<SocketAddr>),
     Listening(Arc<EngineListener>, SocketAddr),
 }
@@ -48,7 +47,7 @@ enum ListenerState {
 pub(crate) struct Listener {
     owner: Ref<Adapter>,
     user: Arc<ConnectUser>,
-    /// Requests are refused, as where there is no listener.
+    /// Requests are refused, as without a listener.
     paused: AtomicFlag,
     #[pin]
     state: SpinLockIrq<ListenerState>,
@@ -84,7 +83,7 @@ impl Listener {
 }
 
 impl Object<Adapter> {
-    /// `CreateListener`; over at once.
+    /// `CreateListener`; completes at once.
     pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
         let user = Arc::new(user, GFP_ATOMIC)?;
         let listener = pin_init!(Listener {
@@ -98,8 +97,8 @@ impl Object<Adapter> {
 }
 
 impl Object<Listener> {
-    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens
-    /// already.
+    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` if the listener is not
+    /// idle.
     pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.state.lock();
         NtStatus::INVALID_DEVICE_REQUEST.unless(matches!(*state, ListenerState::Idle))?;
@@ -140,7 +139,7 @@ impl Object<Listener> {
         if self.paused.load(Acquire) {
             return Err(ECONNREFUSED);
         }
-        // The close may run at the same time.
+        // The listener may be closed at the same time.
         let listener_use = self.try_use().ok_or(ECONNREFUSED)?;
         let connector = self.owner.incoming(listener_use.again(), request)?;
         let user = self.user.clone();
@@ -152,7 +151,7 @@ impl Object<Listener> {
     }
 }
 
-/// The listener as the engine knows it; the engine lets go of it when the listener ends.
+/// The listener for the engine, which drops it when the listener ends.
 struct ListenEvents(Ref<Listener>);
 
 impl ListenEvents {

@@ -3,13 +3,13 @@
 //! [`Mr`], [`Mw`], fast registrations and logical addresses: memory as a consumer of this face
 //! names it.
 //!
-//! A region is for one of two uses. A normal one is registered and deregistered by calls of its
-//! own; its local and its remote token are the same. A fast-register one is initialized once and
-//! registered by work requests; its local token stays (FREG-11) while each registration has a
-//! remote token of its own (FREG-10).
+//! A region is for one of two uses. A normal region is registered and deregistered by calls; its
+//! local and its remote token are the same. A fast-register region is initialized once and
+//! registered by work requests; its local token stays (FREG-11), and each registration has a new
+//! remote token (FREG-10).
 //!
-//! Lock order: the send queue of a queue pair, then the state of a region or what a window is tied
-//! to.
+//! Lock order: the send queue of a queue pair, then the state of a region or the bindings of a
+//! window.
 
 mod window;
 
@@ -68,13 +68,13 @@ pub(crate) struct Mr {
     domain: Arc<Domain>,
     limits: Limits,
     fast: bool,
-    /// Windows that are bound to it, or may be.
+    /// Windows that are bound to the region, or may be.
     windows: Atomic<u32>,
     #[pin]
     state: SpinLockIrq<MrState>,
 }
 
-/// What a region is good for at the moment.
+/// The state of a region.
 #[derive(Clone, Copy)]
 enum MrState {
     /// Neither registered nor initialized.
@@ -107,7 +107,7 @@ struct Fast {
 
 /// The pages of a registration, looked up.
 pub(super) struct PreparedPages<'a> {
-    /// The token of the region that they are for.
+    /// The token of the region.
     own: Token,
     prepared: Prepared<'a>,
 }
@@ -128,8 +128,8 @@ impl ObjectType for Mr {
     }
 }
 
-/// The rights of flags: remote read, local write, and the deciding bit of remote write, which needs
-/// local write (FREG-07).
+/// The rights of `flags`, by the bits of remote read, of local write, and the deciding bit of
+/// remote write, which needs local write (FREG-07).
 pub(super) fn rights_of(
     flags: u32,
     [read, local, remote]: [u32; 3],
@@ -146,7 +146,7 @@ pub(super) fn rights_of(
 }
 
 impl Object<Pd> {
-    /// `CreateMr`; over at once.
+    /// `CreateMr`; completes at once.
     pub(crate) fn create_mr(self: &Arc<Self>, fast: bool) -> Created<Mr> {
         let mr = Mr::new(self.domain.clone(), *self.adapter.limits(), fast);
         self.successor(mr, GFP_ATOMIC)
@@ -165,17 +165,17 @@ impl Mr {
         })
     }
 
-    /// The token for elements of lists; one that grants nothing before there is any (MR-08).
+    /// The token for elements of lists; a token without rights until there is one (MR-08).
     pub(crate) fn local_token(&self) -> Token {
         self.tokens().0
     }
 
-    /// The token for the peer; it grants nothing before a registration gave rights (MR-09).
+    /// The token for the peer; without rights until a registration gives some (MR-09).
     pub(crate) fn remote_token(&self) -> Token {
         self.tokens().1
     }
 
-    /// The local and the remote one.
+    /// The local and the remote token.
     fn tokens(&self) -> (Token, Token) {
         match *self.state.lock() {
             MrState::Idle | MrState::Busy => (Token::from_raw(0), Token::from_raw(0)),
@@ -184,7 +184,7 @@ impl Mr {
         }
     }
 
-    /// The token with which the owner ends a fast registration, whichever it is.
+    /// The token with which the owner ends a fast registration of any key.
     pub(super) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
         match *self.state.lock() {
             MrState::Fast(fast) if self.domain.id() == domain.id() => Ok(fast.own),
@@ -217,8 +217,8 @@ impl Mr {
         })
     }
 
-    /// Posts a registration, `post`, by its token and the number of what is staged (FREG-01 to
-    /// FREG-12).
+    /// Posts a registration through `post`, with its token and the number of the staged pages
+    /// (FREG-01 to FREG-12).
     pub(super) fn register_by(
         &self,
         domain: &Domain,
@@ -235,7 +235,7 @@ impl Mr {
         NtStatus::INVALID_PARAMETER.when(pages.as_ref().err().is_some_and(is_invalid))?;
         NtStatus::ACCESS_VIOLATION.when(wanted.is_remote() && !fast.may_be_remote)?;
         let PreparedPages { own, prepared } = pages?;
-        // The region was initialized anew since then.
+        // The region was initialized anew after the lookup of the pages.
         NtStatus::INVALID_PARAMETER.when(own.raw() != fast.own.raw())?;
         let key = fast.remote.key().wrapping_add(1);
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
@@ -363,28 +363,28 @@ impl Object<Mr> {
     }
 }
 
-/// What became of `BuildLAM`.
+/// The result of `BuildLAM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lam {
     /// The number of pages.
     pub(crate) pages: u32,
-    /// Where the range begins in the first page.
+    /// The offset of the range in the first page.
     pub(crate) offset: u32,
 }
 
-/// Why a mapping was not built.
+/// The reason why a mapping was not built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoLam {
-    /// So many pages are needed.
+    /// The buffer is too small for this many pages.
     TooSmall(u32),
-    /// The range is not what it has to be.
+    /// The range is empty, or not a contiguous part of the chain.
     Invalid,
 }
 
 /// `BuildLAM`: writes the logical addresses of the pages of the first `len` bytes of the chain.
 ///
-/// They are the addresses under which the kernel maps the pages for good. Nothing is mapped, so
-/// nothing has to be undone. Any context.
+/// A logical address is the address under which the kernel maps the page for good. The call maps no
+/// memory, so a mapping needs no release. Any context.
 pub(crate) fn build_lam(chain: &MdlChain, len: u64, mut out: Room<'_, u64>) -> Result<Lam, NoLam> {
     if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
         return Err(NoLam::Invalid);
@@ -436,12 +436,11 @@ impl FastRegistration<'_> {
     }
 }
 
-/// Returns the list as the engine takes it: an element whose logical address is none has a token
-/// that grants nothing, so that the request fails in its turn (POST-09). Inline data has no token
-/// (SEND-09).
+/// Returns the list for the engine: an element with an invalid logical address gets a token without
+/// rights, so that the request fails in its turn (POST-09). Inline data has no token (SEND-09).
 ///
-/// All are looked at here, once and before any lock is taken: an element may be gigabytes long.
-/// No message touches bytes beyond those of the longest one, and they are not looked at; nor are
+/// The elements are checked here, once and before any lock is taken: an element may be gigabytes
+/// long. Bytes beyond the longest message are not checked, as no message touches them; nor are
 /// elements beyond the sixty-fourth, which no queue takes.
 pub(super) fn checked(posted: Posted<impl Elements>, is_inline: bool) -> Posted<impl Elements> {
     const _: () = assert!(MAX_SGES <= u64::BITS);

@@ -25,7 +25,7 @@ impl ObjectType for Pd {
 }
 
 impl Object<Adapter> {
-    /// `CreatePd`; over at once.
+    /// `CreatePd`; completes at once.
     pub(crate) fn create_pd(self: &Arc<Self>) -> Created<Pd> {
         let domain = Domain::new(self.device().clone(), GFP_ATOMIC).map_err(no_memory)?;
         let adapter = self.clone();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What nearly every file of this face imports, as `kernel::prelude` is for drivers:
+//! The common imports of this face, as `kernel::prelude` has them for drivers:
 //! `use super::prelude::*`.
 
 pub(super) use kernel::{

@@ -2,9 +2,9 @@
 
 //! [`Qp`]: a queue pair; posting.
 //!
-//! Initiator requests are taken while the queue pair is connected, as this face means it: from the
-//! end of `CompleteConnect` or `Accept` to whatever ends the connection (POST-18). The order of
-//! the checks is that of POST-14: state, flags, elements, length, object access, room.
+//! Initiator requests are accepted while the queue pair is connected in the sense of this face:
+//! from the end of `CompleteConnect` or `Accept` to the end of the connection (POST-18). The order
+//! of the checks is that of POST-14: state, flags, elements, length, object access, room.
 //!
 //! A post is one hold of the send queue's lock. Locks of regions and windows are taken inside it.
 
@@ -72,7 +72,7 @@ use crate::{
 pub(crate) enum Request<'a> {
     /// `Send` (SEND-01 to SEND-13).
     Send,
-    /// `SendAndInvalidate` (SINV-01 to SINV-13), with a token of the peer's.
+    /// `SendAndInvalidate` (SINV-01 to SINV-13), with a token of the peer.
     SendAndInvalidate(Token),
     /// `Write` (WRIT-01 to WRIT-04).
     Write(RemoteAddr),
@@ -86,12 +86,12 @@ pub(crate) enum Request<'a> {
     InvalidateMr(&'a Mr),
     /// `Invalidate` of a window.
     InvalidateMw(&'a Mw),
-    /// What names no object, or no list: refused with `INVALID_PARAMETER` where it would be posted.
+    /// A request without its object or list: `INVALID_PARAMETER`, once state and flags are checked.
     Invalid,
 }
 
 impl Request<'_> {
-    /// The flags that it may have.
+    /// The flags that the request may have.
     const fn flags(&self) -> u32 {
         let of_its_own = match self {
             Self::Send | Self::SendAndInvalidate(_) => SEND_AND_SOLICIT_EVENT | INLINE,
@@ -129,9 +129,9 @@ fn rights(flags: u32) -> Result<AccessFlags, NtStatus> {
 pub(crate) struct Qp {
     pd: Ref<Pd>,
     engine: Arc<QueuePair>,
-    /// Those of the two completion queues and of the shared queue.
+    /// The users of the two completion queues and of the shared queue.
     users: [Option<Arc<CqUsers>>; 3],
-    /// Connected, as this face means it.
+    /// Connected in the sense of this face.
     live: AtomicFlag,
     flushed: AtomicFlag,
 }
@@ -196,7 +196,8 @@ impl ObjectType for Qp {
 }
 
 impl Qp {
-    /// May sleep. The queues are the one for receives, and the one for initiator requests.
+    /// Creates a queue pair; `cqs` are the queue for receives, and the one for initiator requests.
+    /// May sleep.
     fn create(
         pd: &Ref<Pd>,
         antecedents: Antecedents,
@@ -238,7 +239,7 @@ impl Qp {
             qp.engine.modify(QpState::Init)?;
             qp.engine
                 .set_peer_rights(AccessFlag::RemoteRead | AccessFlag::RemoteWrite);
-            // A queue that failed before notified the users that it had then.
+            // A queue that failed before has notified only the users of that time.
             let broken = cqs.iter().any(|cq| cq.engine().has_failed());
             if broken || srq.is_some_and(|s| s.engine().has_failed()) {
                 qp.engine.fail();
@@ -252,22 +253,22 @@ impl Qp {
         &self.engine
     }
 
-    /// Returns true if a domain of that adapter made it.
+    /// Returns true if a domain of `adapter` made the queue pair.
     pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
         Arc::ptr_eq(&self.pd.adapter, adapter)
     }
 
-    /// Returns true if the consumer has flushed it.
+    /// Returns true if the consumer has flushed the queue pair.
     pub(super) fn was_flushed(&self) -> bool {
         self.flushed.load(Relaxed)
     }
 
-    /// The connection is up, or ends, as this face means it.
+    /// Marks the queue pair as connected, or not, in the sense of this face.
     pub(super) fn set_live(&self, live: bool) {
         self.live.store(live, Release);
     }
 
-    /// Refuses a connection that may not be made with it (CONN-07, CONN-17).
+    /// Fails if a connection may not be made with the queue pair (CONN-07, CONN-17).
     pub(super) fn may_connect(&self) -> Result<(), NtStatus> {
         match self.engine.state() {
             QpState::Reset | QpState::Init | QpState::Rtr => Ok(()),
@@ -276,7 +277,7 @@ impl Qp {
         }
     }
 
-    /// The engine's flags for a request with these; an error for one that may not be posted.
+    /// The engine's flags for a request with `flags`; an error if the request may not be posted.
     fn admit(&self, allowed: u32, flags: u32) -> Result<SendFlags, NtStatus> {
         NtStatus::CONNECTION_INVALID
             .when(!self.live.load(Acquire) || self.engine.state() != QpState::Rts)?;
@@ -292,7 +293,7 @@ impl Qp {
         Ok(set.fold(SendFlags::empty(), |all, (_, flag)| all | flag))
     }
 
-    /// Posts an initiator request; why one is refused is said at [`Request`]. Any context.
+    /// Posts an initiator request; [`Request`] names the rules of each kind. Any context.
     ///
     /// A chain goes to the transport when it ends, or when a request of it is refused (DEFR-04,
     /// DEFR-05).
@@ -380,7 +381,7 @@ impl Qp {
         Ok(self.engine.post_receive(checked(posted, false))?)
     }
 
-    /// `Flush`: cancels everything that was posted (FLSH-01 to FLSH-05). Any context.
+    /// `Flush`: cancels all posted requests and receives (FLSH-01 to FLSH-05). Any context.
     pub(crate) fn flush(&self) {
         self.flushed.store(true, Relaxed);
         self.set_live(false);

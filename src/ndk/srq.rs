@@ -29,7 +29,7 @@ use crate::{
     }, //
 };
 
-/// What a shared queue is made with.
+/// The sizes of a shared queue, and the threshold of its event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SrqSizes {
     pub(crate) depth: u32,
@@ -39,6 +39,8 @@ pub(crate) struct SrqSizes {
 }
 
 impl SrqSizes {
+    /// Checks the sizes: `INVALID_PARAMETER` above `limits`, for a depth of 0, and for a threshold
+    /// above the depth. Any context.
     pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
         let fits = self.depth != 0
             && self.depth <= limits.srq
@@ -48,7 +50,7 @@ impl SrqSizes {
     }
 }
 
-/// Who is notified that receives run low, or that the queue failed. Called in softirq.
+/// The callback for a low number of receives, or a failed queue. Called in softirq.
 pub(crate) type SrqUser = Option<CqUser>;
 
 /// A shared receive queue.
@@ -100,7 +102,7 @@ impl Object<Pd> {
 }
 
 impl Srq {
-    /// May sleep.
+    /// Creates a shared queue. May sleep.
     fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
         let has_user = user.is_some();
         let events = QueueEvents::new(user)?;
@@ -125,7 +127,7 @@ impl Srq {
         &self.engine
     }
 
-    /// Returns true if that domain made it.
+    /// Returns true if `pd` made the queue.
     pub(super) fn is_of(&self, pd: &Ref<Pd>) -> bool {
         Arc::ptr_eq(&self.pd, pd)
     }
@@ -142,7 +144,7 @@ impl Srq {
 }
 
 impl Object<Srq> {
-    /// `ModifySrq`: 0 keeps what there is (SRQ-05, SRQ-06, SRQ-08).
+    /// `ModifySrq`: 0 keeps the present value (SRQ-05, SRQ-06, SRQ-08).
     pub(crate) fn modify(
         self: &Arc<Self>,
         depth: u32,

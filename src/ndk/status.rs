@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`NtStatus`]: what a call of the NDK face returns and a callback carries.
+//! [`NtStatus`]: the status that a call of the NDK face returns and a callback carries.
 //!
 //! The engine reports ends by [`Status`], and refusals by an enumeration for each kind of call;
 //! each becomes an NDK status here, once. No status is made from an errno.
@@ -36,18 +36,18 @@ impl NtStatus {
         self.0
     }
 
-    /// How a request ended.
+    /// The status of the end of a request.
     pub(crate) const fn of(status: Status) -> Self {
         // CAST: an NTSTATUS is signed; the bits stay.
         Self(status.ntstatus() as i32)
     }
 
-    /// This as an error if `is_so`.
+    /// Returns this status as an error if `is_so`.
     pub(super) fn when(self, is_so: bool) -> Result<(), Self> {
         self.unless(!is_so)
     }
 
-    /// This as an error if not `is_so`.
+    /// Returns this status as an error if not `is_so`.
     pub(super) fn unless(self, is_so: bool) -> Result<(), Self> {
         is_so.then_some(()).ok_or(self)
     }
@@ -59,7 +59,7 @@ impl From<AllocError> for NtStatus {
     }
 }
 
-/// Why a request was not taken (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
+/// The status of a refused post (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
 impl From<PostError> for NtStatus {
     fn from(why: PostError) -> Self {
         match why {
@@ -72,7 +72,7 @@ impl From<PostError> for NtStatus {
     }
 }
 
-/// Why a queue keeps its size (CQ-07, SRQ-12).
+/// The status of a failed resize (CQ-07, SRQ-12).
 impl From<ResizeError> for NtStatus {
     fn from(why: ResizeError) -> Self {
         match why {
@@ -82,14 +82,14 @@ impl From<ResizeError> for NtStatus {
     }
 }
 
-/// Why calls are not moderated so (MOD-04).
+/// The status of a refused moderation (MOD-04).
 impl From<InvalidModeration> for NtStatus {
     fn from(InvalidModeration: InvalidModeration) -> Self {
         Self::INVALID_PARAMETER_MIX
     }
 }
 
-/// Why a device was not opened.
+/// The status of a failed open of a device.
 impl From<OpenError> for NtStatus {
     fn from(why: OpenError) -> Self {
         match why {
@@ -99,7 +99,8 @@ impl From<OpenError> for NtStatus {
     }
 }
 
-/// Why a local address or a route was not to be had (CONN-04, LSTN-01, SHEP-01, SHEP-02).
+/// The status of a failed reservation of a local address or a route (CONN-04, LSTN-01, SHEP-01,
+/// SHEP-02).
 impl From<AddressError> for NtStatus {
     fn from(why: AddressError) -> Self {
         match why {
@@ -111,7 +112,7 @@ impl From<AddressError> for NtStatus {
     }
 }
 
-/// Why a connection was not accepted or completed.
+/// The status of a failed accept or completion of a connection.
 impl From<ConnectError> for NtStatus {
     fn from(why: ConnectError) -> Self {
         match why {
@@ -123,7 +124,7 @@ impl From<ConnectError> for NtStatus {
     }
 }
 
-/// The end of a request that carries nothing else.
+/// The status of a request whose end carries no other value.
 impl<E> From<Result<(), E>> for NtStatus
 where
     Self: From<E>,
@@ -133,16 +134,16 @@ where
     }
 }
 
-/// What a call gives that may end at once or later.
+/// The progress of a call that may end at once or later.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// It has ended well; its callback is not called.
+    /// The call has ended well; its callback is not called.
     Done,
-    /// Its callback reports the end.
+    /// The callback reports the end.
     Pending,
 }
 
-/// The result of a call that may end at once or later; after an error nothing is called either.
+/// The result of a call that may end at once or later; after an error the callback is not called.
 pub(crate) type Answer = Result<Progress, NtStatus>;
 
 /// The status of a creation that failed: what was asked for is fine, so memory was short.

@@ -2,12 +2,12 @@
 
 //! Connection identifiers of iw_cm, held by reference, and their events.
 //!
-//! What a provider owes iw_cm: after a connect that returned success one
+//! A provider owes iw_cm: after a connect that returned success one
 //! [`CmId::connect_reply`]; after an accept that returned success one
 //! [`CmId::established`]; and for each of these, if the connection came about,
 //! one [`CmId::closed`] in the end. iw_cm stops the machine when the order is
-//! broken. Events run on one ordered work queue of iw_cm and may come late;
-//! nothing of the provider may wait for them but `destroy_qp`.
+//! broken. Events run on one ordered work queue of iw_cm and may come late; of
+//! the provider only `destroy_qp` may wait for them.
 //!
 //! C header: [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h)
 
@@ -41,14 +41,14 @@ pub(crate) struct CmId<T: Operations> {
     _provider: PhantomData<T>,
 }
 
-// SAFETY: References to an `iw_cm_id` belong to no thread, and iw_cm locks what is called here.
+// SAFETY: References to an `iw_cm_id` belong to no thread, and iw_cm locks the calls made here.
 unsafe impl<T: Operations> Send for CmId<T> {}
-// SAFETY: iw_cm locks what is called here, so many threads may call at once.
+// SAFETY: iw_cm locks the calls made here, so many threads may call at once.
 unsafe impl<T: Operations> Sync for CmId<T> {}
 
 /// The provider's number for a request, which iw_cm hands back with the answer.
 ///
-/// A number and not a reference, because iw_cm may lose a request without a word.
+/// A number and not a reference, because iw_cm may lose a request without notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(NonZeroUsize);
 
@@ -69,32 +69,32 @@ impl RequestId {
     }
 }
 
-/// What a request that arrived, or the answer to one, says of the connection.
+/// The parameters of a connection in an incoming request, or in the answer to a request.
 pub(crate) struct CmInfo<'a> {
     /// The address of this side.
     pub(crate) local: SocketAddr,
     /// The address of the peer.
     pub(crate) remote: SocketAddr,
-    /// In a request the reads that the peer serves at once, which bounds our ORD; in an answer
-    /// those that we serve at once.
+    /// In a request: the reads that the peer serves at once, which bounds our ORD. In an answer:
+    /// the reads that we serve at once.
     pub(crate) ird: u8,
-    /// In a request the reads that the peer wants outstanding, which bounds our IRD from below; in
-    /// an answer those that we may have outstanding.
+    /// In a request: the reads that the peer wants outstanding, which bounds our IRD from below. In
+    /// an answer: the reads that we may have outstanding.
     pub(crate) ord: u8,
-    /// What the peer's consumer sent along; at most [`MAX_PRIVATE_DATA`] bytes.
+    /// The private data of the peer's consumer; at most [`MAX_PRIVATE_DATA`] bytes.
     pub(crate) private_data: &'a [u8],
 }
 
-/// What a consumer asks for in connect and accept. C: `struct iw_cm_conn_param`.
+/// The parameters of a connect or an accept. C: `struct iw_cm_conn_param`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnParams<'a> {
-    /// The network namespace of the connection, which is that of the consumer's identifier.
+    /// The network namespace of the connection, that of the consumer's identifier.
     pub(crate) net: Net<'a>,
     /// Reads to have outstanding.
     pub(crate) ord: u32,
     /// Reads to serve at once.
     pub(crate) ird: u32,
-    /// What to send along.
+    /// The private data for the peer.
     pub(crate) private_data: &'a [u8],
 }
 
@@ -121,8 +121,8 @@ impl<T: Operations> CmId<T> {
     /// The local address as the consumer knows it. `EINVAL` if it is neither IPv4 nor IPv6. Any
     /// context.
     ///
-    /// Not the mapped one (`m_local_addr`): no port is mapped on this device, and the port mapper
-    /// of iw_cm may be any program that has said it were, without a right.
+    /// Not the mapped address (`m_local_addr`): no port is mapped on this device, and any program
+    /// may claim to be the port mapper of iw_cm, without a privilege.
     pub(crate) fn local(&self) -> Result<SocketAddr> {
         // SAFETY: By the invariant the identifier is live; iw_cm sets these addresses before it
         // calls us, and not again.
@@ -135,12 +135,13 @@ impl<T: Operations> CmId<T> {
         addr::read(unsafe { &(*self.id.as_ptr()).remote_addr }).ok_or(EINVAL)
     }
 
-    /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
-    /// listener's until the client takes the request on, which it does before its own consumer
-    /// is notified of it. Process context, in calls from iw_cm. C: `context`.
+    /// A number for the context that iw_cm's client keeps with the identifier. An identifier that a
+    /// request made has its listener's context until the client takes the request on, which the
+    /// client does before it notifies its own consumer. Process context, in calls from iw_cm. C:
+    /// `context`.
     pub(crate) fn client(&self) -> usize {
-        // SAFETY: By the invariant the identifier is live; the client changes it before it calls
-        // us.
+        // SAFETY: By the invariant the identifier is live; the client changes the context before it
+        // calls us.
         unsafe { (*self.id.as_ptr()).context }.addr()
     }
 
@@ -150,11 +151,11 @@ impl<T: Operations> CmId<T> {
         unsafe { bindings::iw_cm_id::afonly_raw(self.id.as_ptr()) }
     }
 
-    /// Reports a request to a listening endpoint, which comes back in accept or reject. Any
+    /// Reports a request to a listening endpoint; accept or reject brings the request back. Any
     /// context.
     ///
-    /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
-    /// (no memory later) iw_cm drops a request without a word: the provider needs a timer.
+    /// `ENOMEM` if iw_cm has no room for the request (backlog): no answer will come then. In rare
+    /// cases (no memory later) iw_cm drops a request without notice: the provider needs a timer.
     pub(crate) fn connect_request(&self, what: &CmInfo<'_>, request: RequestId) -> Result {
         let kind = bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST;
         let mut event = event(kind, Ok(()));
@@ -163,7 +164,7 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Reports how a connect ended. Once for each. Any context.
+    /// Reports the result of a connect. Once for each connect. Any context.
     ///
     /// `ECONNREFUSED` and `ECONNRESET` mean rejected (only the former carries private data),
     /// `ETIMEDOUT` unreachable.
@@ -182,7 +183,7 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Reports that the connection is gone. Once for each that was up. Any context.
+    /// Reports that the connection is gone. Once for each connection that was up. Any context.
     pub(crate) fn closed(&self, status: Result) -> Result {
         self.send(&mut event(
             bindings::iw_cm_event_type_IW_CM_EVENT_CLOSE,
@@ -214,8 +215,9 @@ impl<T: Operations> Clone for CmId<T> {
 
 impl<T: Operations> Drop for CmId<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant the reference is ours to give up; iw_cm set the function, whose
-        // code stays: this module names one of iw_cm's, so that iw_cm is not unloaded before it.
+        // SAFETY: By the invariant the reference is ours to give up; iw_cm set the function. Its
+        // code stays: this module uses a symbol of iw_cm, so iw_cm is not unloaded before this
+        // module.
         unsafe {
             if let Some(rem_ref) = (*self.id.as_ptr()).rem_ref {
                 rem_ref(self.id.as_ptr());
@@ -232,7 +234,7 @@ fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_ev
     }
 }
 
-/// Puts the connection's parameters into `event`, which must not outlive it. `EINVAL` if the
+/// Puts the connection's parameters into `event`, which must not outlive `what`. `EINVAL` if the
 /// private data is too long.
 fn set_info(event: &mut bindings::iw_cm_event, what: &CmInfo<'_>) -> Result {
     event.local_addr = addr::write(&what.local);
@@ -242,7 +244,7 @@ fn set_info(event: &mut bindings::iw_cm_event, what: &CmInfo<'_>) -> Result {
     set_data(event, what.private_data)
 }
 
-/// Puts `data` into `event`, which must not outlive it. `EINVAL` if it is too long.
+/// Puts `data` into `event`, which must not outlive `data`. `EINVAL` if `data` is too long.
 fn set_data(event: &mut bindings::iw_cm_event, data: &[u8]) -> Result {
     if data.len() > MAX_PRIVATE_DATA {
         return Err(EINVAL);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What iw_cm's calls bring: connect, accept, reject, listen.
+//! The calls of iw_cm: connect, accept, reject, listen.
 //!
-//! An identifier keeps one word for the provider. On one that listens it is
-//! the reference to the `T::Listener`, or null if it takes no requests; on one
-//! that a request made it is the [`RequestId`], until accept or reject takes it;
-//! on one that connects it is null.
+//! An identifier keeps one word for the provider. In a listening identifier
+//! this is the reference to the `T::Listener`, or null if the listener takes no
+//! requests; in an identifier that a request made it is the [`RequestId`],
+//! until accept or reject takes it; in a connecting identifier it is null.
 
 use core::{
     ptr,
@@ -27,37 +27,37 @@ use super::{
 };
 use crate::sys::netdev::Net;
 
-/// What stands behind a queue pair, towards iw_cm.
+/// The operations of a queue pair that iw_cm calls.
 pub(crate) trait CmOperations<T: Operations> {
-    /// Returns true in a state to which the owner alone brings the queue pair, to have it
-    /// connected. In any other iw_cm finds none. Any context, also with interrupts off.
+    /// Returns true in a state that the owner alone sets, to connect the queue pair. In any other
+    /// state iw_cm finds no queue pair. Any context, also with interrupts off.
     fn may_connect(&self) -> bool;
 
     /// Starts to connect to the addresses of `id`.
     ///
-    /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none. `EINVAL`
-    /// where the queue pair is not in a state that its owner brings it to before.
+    /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none. `EINVAL` in
+    /// a state in which [`CmOperations::may_connect`] is false.
     fn connect(&self, id: CmId<T>, params: &ConnParams<'_>) -> Result;
 
     /// Accepts `request`; the events go to `id`.
     ///
-    /// After `Ok` exactly one [`CmId::established`] must follow, and [`CmId::closed`] in the
+    /// After `Ok` exactly one [`CmId::established`] must follow, and one [`CmId::closed`] in the
     /// end; after an error none.
     fn accept(&self, id: CmId<T>, request: RequestId, params: &ConnParams<'_>) -> Result;
 }
 
 /// A listening endpoint.
 pub(crate) trait ListenerOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Listens in the network namespace `net` on the local address of `id`; requests are notified
-    /// by [`CmId::connect_request`].
+    /// Listens in the network namespace `net` on the local address of `id`, and reports requests by
+    /// [`CmId::connect_request`].
     fn create(device: &Device<T>, id: CmId<T>, net: u64, backlog: u32) -> Result<Arc<Self>>;
 
     /// Ends listening; no request is reported after this.
     fn destroy(self: &Arc<Self>, device: &Device<T>) -> Result;
 
-    /// Refuses `request`, which made `id`, telling the peer `private_data`. iw_cm does so for a
-    /// client that has not taken the request, too: then `id` is still the listener's, see
-    /// [`CmId::client`].
+    /// Refuses `request`, which made `id`, and sends `private_data` to the peer. iw_cm also refuses
+    /// a request that its client has not taken: then [`CmId::client`] of `id` is still the
+    /// listener's.
     fn reject(id: &CmId<T>, request: RequestId, private_data: &[u8]) -> Result;
 }
 
@@ -74,29 +74,29 @@ pub(super) unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u
     unsafe { slice::from_raw_parts(data.cast(), len) }
 }
 
-/// Takes the number of the request that made the identifier. `EINVAL` if it keeps none.
+/// Takes the number of the request that made the identifier. `EINVAL` if it keeps no number.
 pub(super) fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
-    // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
+    // SAFETY: The word is readable and writable as long as `id`; no other code uses it.
     let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
     RequestId::from_word(kept).ok_or(EINVAL)
 }
 
-/// Takes the listener that the identifier keeps. `EINVAL` if it keeps none.
+/// Takes the listener that the identifier keeps. `EINVAL` if it keeps no listener.
 ///
 /// # Safety
 ///
-/// The identifier keeps null or an `Arc<T::Listener>`, and nobody else takes it meanwhile.
+/// The identifier keeps null or an `Arc<T::Listener>`, and no other code takes it during the call.
 unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T::Listener>> {
-    // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
+    // SAFETY: The word is readable and writable as long as `id`; no other code uses it.
     let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
     if kept.is_null() {
         return Err(EINVAL);
     }
-    // SAFETY: The caller says what it is, and it was taken out just now.
+    // SAFETY: The caller says that this is an `Arc<T::Listener>`; it was taken out just now.
     Ok(unsafe { Arc::from_raw(kept.cast::<T::Listener>()) })
 }
 
-/// Ends listening; where no requests are taken there is nothing to end.
+/// Ends listening. No effect if the listener takes no requests.
 ///
 /// # Safety
 ///
@@ -108,14 +108,15 @@ pub(super) unsafe fn end_listening<T: Operations>(id: *mut bindings::iw_cm_id) -
     }
     // SAFETY: As above; iw_cm keeps the device of its identifier during the call.
     let device = unsafe { Device::<T>::from_raw((*id).device) };
-    // SAFETY: The caller says what the identifier keeps.
+    // SAFETY: The caller says that the identifier keeps null or a listener, which no other code
+    // takes.
     unsafe { take_listener(&self::id::<T>(id)?) }?.destroy(device)
 }
 
-/// Keeps the listener with the identifier that [`take_listener`] finds it by. Once for each.
+/// Stores the listener in the identifier, for [`take_listener`]. Once for each identifier.
 pub(super) fn keep_listener<L>(id: &CmId<impl Operations<Listener = L>>, listener: Arc<L>) {
-    // SAFETY: The word is readable and writable as long as `id`, which is new to us, so nobody else
-    // uses it.
+    // SAFETY: The word is readable and writable as long as `id`, which is new, so no other code
+    // uses the word.
     unsafe { *id.provider_data() = Arc::into_raw(listener).cast_mut().cast() };
 }
 
@@ -126,28 +127,29 @@ pub(super) fn keep_listener<L>(id: &CmId<impl Operations<Listener = L>>, listene
 /// `id` is null or an identifier that iw_cm called us with.
 pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<CmId<T>> {
     let id = NonNull::new(id).ok_or(EINVAL)?;
-    // SAFETY: iw_cm keeps the identifier during the call, and calls the device it is of.
+    // SAFETY: iw_cm keeps the identifier during the call, and calls the device of the identifier.
     Ok(unsafe { CmId::get(id) })
 }
 
-/// The consumer, as the identifier of rdma_cm behind one of iw_cm describes it.
+/// The consumer, as the rdma_cm identifier behind an iw_cm identifier describes it.
 pub(super) struct CmClient<'a> {
-    /// The queue pair that was made with it (`rdma_create_qp()`), or null.
+    /// The queue pair made with the rdma_cm identifier (`rdma_create_qp()`), or null.
     pub(super) qp: *mut bindings::ib_qp,
-    /// Its device.
+    /// The identifier's device.
     pub(super) device: *mut bindings::ib_device,
-    /// Its network namespace.
+    /// The identifier's network namespace.
     pub(super) net: Net<'a>,
-    /// Its port space is that of streams. Each space has a table of ports of its own.
+    /// True in the port space of streams. Each port space has a separate table of ports.
     pub(super) is_stream: bool,
 }
 
 impl CmClient<'_> {
-    /// Returns true if its listener at `id` takes requests: all are of the space of streams.
+    /// Returns true if the client's listener at `id` takes requests, which are all of the space of
+    /// streams.
     ///
-    /// At a wildcard and at a loopback address rdma_cm listens on all devices, and after an error
-    /// gives up all of them, or the device that is being added. So the consumer of another space
-    /// listens there, and is asked for nothing. Elsewhere that is `EPROTONOSUPPORT`.
+    /// At a wildcard or a loopback address rdma_cm listens on all devices, and after an error gives
+    /// up all of them, or the device that is being added. So a consumer of another space listens
+    /// there, too, and gets no requests. At any other address it gets `EPROTONOSUPPORT`.
     pub(super) fn takes_requests<T: Operations>(&self, id: &CmId<T>) -> Result<bool> {
         if self.is_stream {
             return Ok(true);
@@ -160,23 +162,23 @@ impl CmClient<'_> {
     }
 }
 
-/// Reads what stands behind `id`. `EINVAL` if it has no client.
+/// Reads the client of `id`. `EINVAL` if it has none.
 ///
 /// # Safety
 ///
 /// `id` is live, and its client, which is rdma_cm, has called iw_cm and waits for it during `'a`.
 pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<CmClient<'a>> {
-    // SAFETY: The caller says that the identifier is there.
+    // SAFETY: The caller says that the identifier is live.
     let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
     if client.is_null() {
         return Err(EINVAL);
     }
-    // SAFETY: What rdma_cm keeps with an identifier begins with its own (`struct rdma_id_private`),
-    // which lives during the call. Its port space does not change. It holds a reference to the
-    // namespace from `__rdma_create_id()` to `_destroy_id()`, and changes the device under
-    // `handler_mutex` alone, which it has in connect and accept and, of one that listens, no more
-    // at all. `rdma_destroy_qp()` has another mutex for the queue pair: that is read once, and
-    // compared.
+    // SAFETY: The context is a `struct rdma_id_private`, which begins with the `rdma_cm_id` and
+    // lives during the call. Its port space does not change. rdma_cm holds a reference to the
+    // namespace from `__rdma_create_id()` to `_destroy_id()`, and changes the device only under
+    // `handler_mutex`, which it holds in connect and accept; the device of a listening identifier
+    // changes no more. `rdma_destroy_qp()` takes another mutex for the queue pair, so its pointer
+    // is read once, and compared.
     unsafe {
         Ok(CmClient {
             qp: (&raw const (*client).qp).read_volatile(),
@@ -187,7 +189,7 @@ pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<CmClient<
     }
 }
 
-/// Views what names one side of a connection.
+/// Views the arguments of a connect or accept.
 ///
 /// # Safety
 ///
@@ -246,7 +248,7 @@ mod tests {
 
     const TABLE: &bindings::ib_device_ops = OperationsVTable::<Stub>::table(false);
 
-    /// Counts references in `tos`, which nothing else uses here.
+    /// Counts references in `tos`, which has no other use here.
     ///
     /// # Safety
     ///
@@ -264,7 +266,7 @@ mod tests {
         unsafe { (*id).tos -= 1 };
     }
 
-    /// Does with a request what iw_cm does, on the same identifier; refuses it when mapped.
+    /// Treats a request as iw_cm does, but on the same identifier; refuses it if that is mapped.
     ///
     /// # Safety
     ///
@@ -282,7 +284,7 @@ mod tests {
         0
     }
 
-    /// An identifier of iw_cm, with that of its client, which has to live as long.
+    /// An identifier of iw_cm, and that of its client, which must live as long.
     fn new_id() -> Result<(KBox<bindings::iw_cm_id>, KBox<bindings::rdma_cm_id>)> {
         let mut client = KBox::new(pin_init::zeroed::<bindings::rdma_cm_id>(), GFP_KERNEL)?;
         client.ps = bindings::rdma_ucm_port_space_RDMA_PS_TCP;
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn listener_is_kept_until_listening_ends() -> Result {
         let (mut id, _client) = new_id()?;
-        // The stand-in provider does not look at its device: room for one will do.
+        // The stand-in provider does not read its device: room for one suffices.
         let mut device = KBox::<Device<Stub>>::new_uninit(GFP_KERNEL)?;
         id.device = device.as_mut_ptr().cast();
         let raw = &raw mut *id;
@@ -381,7 +383,7 @@ mod tests {
                 (*raw).local_addr = addr::write(&SocketAddrV4::new(ip, 9).into());
                 kunit_assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), status);
                 assert!((*raw).provider_data.is_null());
-                // Only where it listens.
+                // iw_cm calls this only where it listens.
                 kunit_assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), 0);
             }
         }

@@ -61,11 +61,11 @@ impl SendWith {
 const IBV_WC_WITH_INV: u32 = 1 << 3;
 
 impl Wc {
-    /// As a program reads it where it shares the queue, for queue pair `qpn`. C: `struct
+    /// The completion as a program reads it in a shared queue, for queue pair `qpn`. C: `struct
     /// ib_uverbs_wc`.
     pub(crate) fn shared(&self, qpn: u32) -> CompletionWords {
         let (flags, invalidate_rkey) = self.with.to_c();
-        // libibverbs has another number for this one than the kernel.
+        // libibverbs has another number for this flag than the kernel.
         let flags = match self.with {
             SendWith::Inv(_) => IBV_WC_WITH_INV,
             _ => flags,
@@ -83,7 +83,7 @@ impl Wc {
             port_num: PORT as u8,
             ..pin_init::zeroed()
         };
-        // SAFETY: It is as large as its fields, all of which are numbers.
+        // SAFETY: The structure is as large as its fields, all of which are numbers.
         unsafe { core::mem::transmute::<bindings::ib_uverbs_wc, CompletionWords>(wc) }
     }
 }
@@ -114,15 +114,16 @@ impl WcWriter<'_> {
         }
     }
 
-    /// How many more completions there is room for.
+    /// The number of completions that still fit.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.room
     }
 
-    /// Writes a completion; false if there is no room for it.
+    /// Writes a completion; returns false if there is no room.
     ///
-    /// What only datagrams have is zero; what `wc_flags` would have to announce is left alone.
+    /// The fields for datagrams are zero, but fields that `wc_flags` would have to announce are not
+    /// written.
     #[inline]
     pub(crate) fn push(&mut self, wc: &Wc) -> bool {
         if self.room == 0 {
@@ -155,7 +156,7 @@ impl WcWriter<'_> {
         true
     }
 
-    /// How many completions were written.
+    /// The number of completions written.
     pub(super) fn written(&self) -> c_int {
         self.written
     }

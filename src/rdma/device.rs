@@ -39,7 +39,7 @@ use crate::sys::netdev::{
 /// The only port of a device.
 pub(super) const PORT: u32 = 1;
 
-/// What this layer keeps with a device.
+/// The private data of a device.
 pub(crate) struct DevicePrivate {
     eui64: [u8; 8],
     target: Arc<UpcallTarget<bindings::ib_device>>,
@@ -59,13 +59,13 @@ impl IbObject for bindings::ib_device {
 /// A device with the provider's payload.
 pub(crate) type Device<T> = Object<bindings::ib_device, <T as Operations>::Device>;
 
-/// What stands behind a device.
+/// The operations of a device.
 pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     /// Makes the provider's side of a new device over `netdev`, which was in the namespace `net`
     /// a moment ago; `rdma link add` waits for it.
     fn open(name: &CStr, netdev: &NetDev, net: Net<'_>) -> Result<Self>;
 
-    /// Returns what the device can do; the same at every call.
+    /// Returns the capabilities and limits of the device; the same at every call.
     fn attributes(&self) -> DeviceAttributes;
 
     /// Fills `values` with the counters, in the order of [`Operations::COUNTERS`].
@@ -76,17 +76,17 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
         false
     }
 
-    /// Hands over what the consumers are notified of the port through, before anything else.
+    /// Takes the upcall for events of the port, before the core calls any operation.
     fn set_port(&self, port: PortUpcall) -> Result;
 
-    /// The device is registered under that name now, or for `None` under none any more. Process
-    /// context; with a name the core's lock of all names is held. `None` comes without it, while no
+    /// Notes the name under which the device is registered now, `None` for none. Process context;
+    /// with a name the core's lock of all names is held. `None` comes without the lock, while no
     /// other device can have the name yet.
     fn named(&self, name: Option<&CStr>);
 
-    /// Something happened to the device's network device; under the RTNL lock, but for an
-    /// `Unregister` that came before the device was registered: this is called for it afterwards.
-    /// The removal that follows `Unregister` is not the provider's business.
+    /// Handles an event of the device's network device. Under the RTNL lock, except for an
+    /// `Unregister` that came before the device was registered, which is reported afterwards. After
+    /// `Unregister` this layer, not the provider, removes the device.
     fn netdev_event(&self, _event: NetDevEvent) {}
 }
 
@@ -99,7 +99,7 @@ impl<P> Object<bindings::ib_device, P> {
         unsafe { NetDev::from_held(netdev) }
     }
 
-    /// The node's name for itself, in network order: that of the network device when it was made.
+    /// The node's GUID, in network order; made from the network device when the device was made.
     pub(super) fn guid(&self) -> [u8; 8] {
         self.private().eui64
     }
@@ -118,7 +118,7 @@ impl<P> Object<bindings::ib_device, P> {
         unsafe { bindings::ib_dispatch_event(&event) };
     }
 
-    /// Has the core take the device down in a work item.
+    /// Makes the core unregister the device in a work item.
     fn unregister_later(&self) {
         // SAFETY: The caller's reference keeps the device registered until this is queued.
         unsafe { bindings::ib_unregister_device_queued(self.as_raw()) };
@@ -126,7 +126,7 @@ impl<P> Object<bindings::ib_device, P> {
 }
 
 impl<P: DeviceOperations> Object<bindings::ib_device, P> {
-    /// Something happened to the device's network device.
+    /// Handles an event of the device's network device.
     pub(super) fn netdev_changed(&self, event: NetDevEvent) {
         self.netdev_event(event);
         match event {
@@ -157,34 +157,34 @@ pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
     result.inspect(|()| catch_up::<T>(netdev, home.net().cookie()))
 }
 
-/// Takes the new device over `netdev` down if that has left the namespace since it was looked up:
-/// the core finds devices for the notifier when they are registered, and not before.
+/// Takes the new device over `netdev` down if `netdev` has left the namespace since the lookup: the
+/// notifier finds a device only once it is registered.
 fn catch_up<T: Operations>(netdev: &NetDev, net: u64) {
     if netdev.has_left(net) {
-        // Without a device another one has taken it down.
+        // Without a device, another task has taken it down.
         with_netdev::<T, _>(netdev, |device| {
             device.netdev_changed(NetDevEvent::Unregister)
         });
     }
 }
 
-/// Allocates a device and initialises what stands behind it, and its table.
+/// Allocates a device and initialises its payload and its table.
 ///
-/// It belongs to the network namespace of its network device; where the core shares devices
-/// between namespaces it is seen in all of them.
+/// The device belongs to the network namespace of its network device; if the core shares devices
+/// between namespaces, all of them see it.
 fn allocate<T: Operations>(
     payload: T::Device,
     netdev: &NetDev,
     home: &HeldNet,
     is_user: bool,
 ) -> Result<*mut bindings::ib_device> {
-    // SAFETY: The caller holds the namespace, which is not null, until the device is registered;
-    // one that goes after that moves its devices to the first one.
+    // SAFETY: The caller holds the namespace, which is not null, until the device is registered; a
+    // namespace that goes after that moves its devices to the first one.
     let ib = unsafe { bindings::_ib_alloc_device(Device::<T>::SIZE, home.net().as_raw()) };
     if ib.is_null() {
         return Err(ENOMEM);
     }
-    // SAFETY: The core allocated the size of a `Device<T>`, and nobody else knows it.
+    // SAFETY: The core allocated the size of a `Device<T>`, and no other code knows the device.
     let mut device = unsafe { NewObject::<_, T::Device>::from_raw(ib) };
     let eui64 = identity::eui64(netdev, home.net());
     // CAST: The enumeration is small.
@@ -224,7 +224,7 @@ fn allocate<T: Operations>(
 }
 
 fn register(ib: *mut bindings::ib_device, name: &CStr, netdev: &NetDev) -> Result {
-    // SAFETY: Both devices are live; the core takes a reference of its own to `netdev`.
+    // SAFETY: Both devices are live; the core takes its own reference to `netdev`.
     to_result(unsafe { bindings::ib_device_set_netdev(ib, netdev.as_raw(), PORT) })?;
     // SAFETY: The device is set up; without a DMA device the core uses virtual addresses.
     to_result(unsafe { bindings::ib_register_device(ib, name.as_char_ptr(), ptr::null_mut()) })
@@ -236,14 +236,14 @@ fn register(ib: *mut bindings::ib_device, name: &CStr, netdev: &NetDev) -> Resul
 ///
 /// `ib` has been registered, and is not freed as long as the result is used.
 pub(super) unsafe fn own<'a, T: Operations>(ib: *mut bindings::ib_device) -> Option<&'a Device<T>> {
-    // SAFETY: The caller says that the device is there.
+    // SAFETY: The caller says that the device is not freed.
     let theirs = unsafe { (*ib).ops.dealloc_driver };
-    // A provider that is built in has no owner, and there are others of those.
+    // A built-in provider has no owner to compare, and neither have other built-in providers.
     let address = |f: unsafe extern "C" fn(*mut bindings::ib_device)| f as usize;
     let ours = OperationsVTable::<T>::table(false).dealloc_driver;
     let is_own = theirs.is_some() && theirs.map(address) == ours.map(address);
     // SAFETY: Only devices of this provider have its function, so this is a `Device<T>`, which was
-    // initialised before it was registered; the caller says that it is there.
+    // initialised before it was registered; the caller says that it is not freed.
     is_own.then(|| unsafe { Device::<T>::from_raw(ib) })
 }
 

@@ -2,8 +2,8 @@
 
 //! The names of a device: an EUI-64, which is its GUID, and the GID made of that.
 //!
-//! They follow from the network device, so they are the same whenever the device is added: what
-//! consumers save (names of SRP targets, access lists) stays right. Other software providers over
+//! The names follow from the network device, so they are the same each time the device is added:
+//! names that consumers save (SRP targets, access lists) stay right. Other software providers over
 //! the same network device extend its MAC address in the way of IPv6, and have other names.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! without a MAC address   2       hash    0     hash of name and namespace
 //! ```
 //!
-//! A MAC address may be shared by a bridge, bond or team and its ports, and by what stands on
+//! A MAC address may be shared by a bridge, bond or team and its ports, and by a device on top of
 //! another device ([`NetDev::may_share_mac`]).
 
 use crate::sys::netdev::{
@@ -22,14 +22,14 @@ use crate::sys::netdev::{
     NetDev, //
 };
 
-/// What stands between the two halves of a MAC address, where IPv6 has `ff fe`.
+/// The bytes between the two halves of a MAC address, where IPv6 has `ff fe`.
 const BETWEEN: u16 = 0x6e64;
 
-/// Changes that together with the number of a VLAN, which has 12 bits: a VLAN device has the MAC
-/// address of the plain device below it.
+/// Changes [`BETWEEN`] together with the number of a VLAN, which has 12 bits: a VLAN device has the
+/// MAC address of the plain device below it.
 const VLAN: u16 = 1 << 12;
 
-/// The prefix of the GIDs of a subnet that nobody has configured. C: `IB_DEFAULT_GID_PREFIX`.
+/// The prefix of the GIDs of a subnet that is not configured. C: `IB_DEFAULT_GID_PREFIX`.
 const PREFIX: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
 /// The EUI-64 of a device over `netdev` in the namespace `net`, in network order; never zero.
@@ -56,17 +56,17 @@ fn of_mac(mac: [u8; 6], vlan: Option<u16>) -> [u8; 8] {
     [m0 ^ 2, m1, m2, high, low, m3, m4, m5]
 }
 
-/// For a network device whose MAC address another one may have.
+/// The EUI-64 of a network device that may share its MAC address.
 fn of_shared_mac(mac: [u8; 6], name: &[u8]) -> [u8; 8] {
     hashed(name, &mac, 1)
 }
 
-/// For a network device without a MAC address; `net` distinguishes namespaces.
+/// The EUI-64 of a network device without a MAC address; `net` distinguishes namespaces.
 fn of_name(name: &[u8], net: u64) -> [u8; 8] {
     hashed(name, &net.to_be_bytes(), 0)
 }
 
-/// `kind` is less than what stands in its place with a MAC address of its own.
+/// An EUI-64 with a hash; `kind` is less than byte 3 of the EUI-64 of an unshared MAC address.
 fn hashed(name: &[u8], with: &[u8], kind: u8) -> [u8; 8] {
     let mut eui64 = fnv1a(name.iter().chain(with)).to_be_bytes();
     eui64[0] = 2;
@@ -77,7 +77,7 @@ fn hashed(name: &[u8], with: &[u8], kind: u8) -> [u8; 8] {
 /// The hash FNV-1a of 64 bits.
 fn fnv1a<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        // OVERFLOW: the hash is what is left.
+        // OVERFLOW: the hash is taken modulo 2^64.
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
@@ -92,7 +92,7 @@ mod tests {
 
     const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 
-    /// As IPv6, siw and rxe make one of a MAC address.
+    /// The EUI-64 of a MAC address in IPv6, siw and rxe.
     fn as_others_do(mac: [u8; 6]) -> [u8; 8] {
         let [m0, m1, m2, m3, m4, m5] = mac;
         [m0 ^ 2, m1, m2, 0xff, 0xfe, m3, m4, m5]
@@ -111,7 +111,7 @@ mod tests {
             assert!(name != plain);
             assert!(name != last);
             assert!(name != as_others_do(MAC));
-            // Not what a name makes, either.
+            // Distinct from the EUI-64 of a name, too.
             assert!(name[3] > 1);
             last = name;
         }
@@ -126,7 +126,7 @@ mod tests {
         other[5] ^= 1;
         // The same name on another machine.
         assert!(bridge != of_shared_mac(other, b"br0\0"));
-        // Not what a MAC address or a name alone makes.
+        // Distinct from the EUI-64 of a MAC address alone or a name alone.
         kunit_assert_eq!((bridge[0], bridge[3]), (2, 1));
     }
 

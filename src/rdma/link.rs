@@ -3,9 +3,10 @@
 //! The registration of a provider: its link type, and its notifier for network
 //! devices.
 //!
-//! It goes in this order: no new devices, no more network device events, then
-//! every device. Consumers tear down during the last step, so what they need
-//! for that (queues, sockets, workers) must outlive the [`LinkRegistration`].
+//! The registration ends in this order: no new devices, no more network device
+//! events, then every device. Consumers tear down during the last step, so the
+//! queues, sockets and workers that they need for that must outlive the
+//! [`LinkRegistration`].
 //!
 //! C header: [`include/rdma/rdma_netlink.h`](srctree/include/rdma/rdma_netlink.h)
 
@@ -54,11 +55,11 @@ pub(crate) struct LinkRegistration<T: Operations> {
 
 // SAFETY: The link operations are the core's to lock, and the rest is `Send`.
 unsafe impl<T: Operations> Send for LinkRegistration<T> {}
-// SAFETY: Nothing can be done with a shared registration.
+// SAFETY: A shared registration has no operations.
 unsafe impl<T: Operations> Sync for LinkRegistration<T> {}
 
 impl<T: Operations> LinkRegistration<T> {
-    /// Registers the provider under that name. Process context, without the RTNL lock.
+    /// Registers the provider under `name`. Process context, without the RTNL lock.
     ///
     /// `EBUSY` if another provider has the name.
     pub(crate) fn new(name: LinkType) -> impl PinInit<Self, Error> {
@@ -85,8 +86,8 @@ impl<T: Operations> LinkRegistration<T> {
                 };
                 // SAFETY: The operations stay where they are until they are unregistered.
                 unsafe { bindings::rdma_link_register(slot) };
-                // The core says nothing, but in its log. What it took is never alone in its list:
-                // the head is there.
+                // The core reports an error only in its log. Registered operations are never alone
+                // in their list: the head is there.
                 // SAFETY: Only the core's lock protects the pointer, which is not followed.
                 if unsafe { (&raw const (*list).next).read_volatile() } == list {
                     pr_err!("another module has the link type {}\n", name.name());
@@ -110,7 +111,7 @@ impl<T: Operations> PinnedDrop for LinkRegistration<T> {
 struct AllDevices<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> AllDevices<T> {
-    /// Before the first one.
+    /// Makes the state for programs, before the first device.
     fn new() -> Result<Self> {
         user::begin()?;
         Ok(Self(PhantomData))
@@ -126,7 +127,7 @@ impl<T: Operations> Drop for AllDevices<T> {
     }
 }
 
-/// Is notified of what happens to network devices.
+/// Listens for events of network devices.
 struct NetdevNotifier<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> NetDevListener for NetdevNotifier<T> {
@@ -135,7 +136,7 @@ impl<T: Operations> NetDevListener for NetdevNotifier<T> {
     }
 }
 
-/// Logs why there is no device for such a network device: netlink has no more than an error.
+/// Logs the reason to refuse a network device: netlink carries only an error number.
 fn refused(netdev: &NetDev) {
     let name = netdev.name();
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();

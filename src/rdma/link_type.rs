@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `rdma link add ... type` calls the provider: its own name, or that of one of the kernel's
-//! software providers, for scripts that were written for those.
+//! The name of the provider in `rdma link add ... type`: its own, or that of one of the kernel's
+//! software providers, for scripts that were written for them.
 //!
 //! C header: [`include/linux/moduleparam.h`](srctree/include/linux/moduleparam.h)
 
@@ -27,12 +27,12 @@ static ndk_link_type: Atomic<*mut c_char> = Atomic::new(c"ndk".as_ptr().cast_mut
 pub(crate) struct LinkType(&'static CStr);
 
 impl LinkType {
-    /// The one that the parameter asks for. The reason of an error is in the log.
+    /// The link type that the parameter asks for. The log has the reason of an error.
     ///
-    /// `EINVAL` for what it does not know. `EBUSY` for a name whose own module is loaded: the core
-    /// would warn, with a stack, and keep the first one.
+    /// `EINVAL` for an unknown name. `EBUSY` for a name of another module that is loaded: the core
+    /// would warn, with a stack, and keep the first registration.
     pub(crate) fn wanted<T: Operations>() -> Result<Self> {
-        // SAFETY: It is NUL-terminated, and stays as it is: nobody can write to the parameter.
+        // SAFETY: The parameter is NUL-terminated, and never changes: it is read-only.
         let asked = unsafe { CStr::from_char_ptr(ndk_link_type.load(Relaxed)) };
         let Some((found, owner)) = known::<T>(asked) else {
             let [(siw, _), (rxe, _)] = OTHERS;
@@ -59,12 +59,13 @@ impl LinkType {
         }
     }
 
+    /// Returns the name for `struct rdma_link_ops`, which keeps the pointer.
     pub(super) fn name(&self) -> &'static CStr {
         self.0
     }
 }
 
-/// A name that may be registered, with the module that it belongs to if that is not this one.
+/// A name that may be registered, with its module if that is another one.
 fn known<T: Operations>(asked: &CStr) -> Option<(&'static CStr, Option<&'static CStr>)> {
     let is_asked = |name: &CStr| name.to_bytes() == asked.to_bytes();
     if is_asked(T::LINK_TYPE) {
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn parameter_is_its_own_name_unless_set() {
-        // SAFETY: It is NUL-terminated, and nobody writes to it.
+        // SAFETY: The parameter is NUL-terminated, and never changes.
         let asked = unsafe { CStr::from_char_ptr(ndk_link_type.load(Relaxed)) };
         assert!([c"ndk", c"siw", c"rxe"]
             .iter()

@@ -6,8 +6,8 @@
 //! addresses, so an entry is memory that can be read and written right away.
 //!
 //! A region made for page lists takes entries as `ib_sg_to_pages()` does: an
-//! entry either continues the one before it, or both meet at page borders.
-//! The first that does neither ends the mapping. So does the first page above
+//! entry either continues the one before it, or both meet at page borders. The
+//! first entry that does neither ends the mapping. So does the first page above
 //! the region's size; then the mapping ends inside an entry.
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::sys::span::Span;
 
-/// How much a region takes, and in which pieces.
+/// The capacity of a region, and the form of its pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapRule {
     kind: MrKind,
@@ -27,7 +27,7 @@ pub(super) struct MapRule {
 }
 
 impl MapRule {
-    /// `EINVAL` for a page size that is none.
+    /// Makes a rule. `EINVAL` for a page list with a page size that is no power of two.
     pub(super) fn new(kind: MrKind, max_entries: u32, page_size: u32) -> Result<Self> {
         let shift = match kind {
             MrKind::PageList if page_size.is_power_of_two() => page_size.trailing_zeros(),
@@ -42,7 +42,7 @@ impl MapRule {
     }
 }
 
-/// One entry of a list, as far as it is to be mapped.
+/// The part of a list entry that is offered to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MapPiece {
     addr: u64,
@@ -50,12 +50,12 @@ struct MapPiece {
     len: u64,
 }
 
-/// Decides how much of each piece a region takes.
+/// Decides the part of each piece that a region takes.
 struct Budget {
     rule: MapRule,
     /// Pages or ranges taken so far.
     used: u32,
-    /// Where the last piece ended.
+    /// The end of the last piece.
     end: Option<u64>,
 }
 
@@ -68,7 +68,8 @@ impl Budget {
         }
     }
 
-    /// How many bytes of `piece` are taken; `None` if it may not follow what is there.
+    /// Takes bytes of `piece`, and returns their number; `None` if it may not follow the pieces
+    /// before.
     fn take(&mut self, piece: MapPiece) -> Option<u64> {
         let taken = match self.rule.kind {
             MrKind::PageList => self.take_pages(piece)?,
@@ -92,7 +93,7 @@ impl Budget {
         if !continues && !aligned {
             return None;
         }
-        // The page that the last piece ended in is paid for.
+        // The page in which the last piece ended is counted already.
         let paid = u64::from(continues && within != 0);
         // OVERFLOW: Offset, length and mask are each below 2^32.
         let pages = ((within + piece.len + mask) >> shift).saturating_sub(paid);
@@ -104,7 +105,7 @@ impl Budget {
         Some(((granted + paid) << shift).saturating_sub(within))
     }
 
-    /// Takes as many as there are, at most `wanted`.
+    /// Takes as many entries as there is room for, at most `wanted`.
     fn grant(&mut self, wanted: u64) -> u64 {
         let room = self.rule.max_entries.saturating_sub(self.used);
         let granted = wanted.min(room.into());
@@ -114,7 +115,7 @@ impl Budget {
     }
 }
 
-/// How far a mapping came.
+/// The progress of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mapped {
     /// Whole entries consumed.
@@ -125,7 +126,7 @@ pub(super) struct Mapped {
     pub(super) length: u64,
 }
 
-/// One entry of a scatter list, and the one after it.
+/// One entry of a scatter list, and a pointer to the next.
 pub(super) struct SgEntry {
     pub(super) addr: u64,
     pub(super) len: u32,
@@ -139,7 +140,7 @@ impl SgEntry {
     #[inline]
     pub(super) unsafe fn read(entry: *mut bindings::scatterlist) -> Self {
         let (mut addr, mut len) = (0, 0);
-        // SAFETY: The caller says that there is an entry.
+        // SAFETY: The caller says that `entry` is a mapped entry.
         let next = unsafe { bindings::ndk_sg_entry(entry, &mut addr, &mut len) };
         Self { addr, len, next }
     }
@@ -147,12 +148,13 @@ impl SgEntry {
 
 /// The ranges of a scatter list that a region takes, in order.
 ///
-/// Each costs the region an entry, unless it continues the one before.
+/// In a region with gaps each range costs an entry, unless it continues the range before; in a page
+/// list each page does.
 ///
 /// # Invariants
 ///
-/// `entry` is one of a list, with `left` entries from it on, which are mapped, and whose memory the
-/// consumer keeps as long as the registration they are for.
+/// `entry` is an entry of a list, with `left` mapped entries from it on, whose memory the consumer
+/// keeps as long as the registration they are for.
 pub(crate) struct Extents<'a> {
     entry: SgEntry,
     left: u32,
@@ -164,7 +166,8 @@ pub(crate) struct Extents<'a> {
 }
 
 impl Extents<'_> {
-    /// `EINVAL` for an empty list, or an offset outside its first entry.
+    /// Makes the ranges of `list` from `offset` on. `EINVAL` for an empty list, or an offset
+    /// outside its first entry.
     ///
     /// # Safety
     ///
@@ -202,7 +205,8 @@ impl Extents<'_> {
         self.start
     }
 
-    /// How far it came. `EINVAL` if nothing was taken, or not all was asked for.
+    /// Returns the progress. `EINVAL` if the region took no part of the list, or ranges are left
+    /// over.
     pub(super) fn finish(self) -> Result<Mapped> {
         let Mapped {
             entries, offset, ..
@@ -228,8 +232,8 @@ impl Extents<'_> {
         if self.entry.next.is_null() {
             self.left = 0;
         } else if self.left != 0 {
-            // INVARIANT: It is the entry after.
-            // SAFETY: By the invariant there is one more, and it is mapped.
+            // INVARIANT: `entry` becomes the next entry.
+            // SAFETY: By the invariant there is a next entry, and it is mapped.
             self.entry = unsafe { SgEntry::read(self.entry.next) };
         }
     }
@@ -238,7 +242,7 @@ impl Extents<'_> {
 impl Iterator for Extents<'_> {
     type Item = Span;
 
-    /// What is taken of the next entry; those of which nothing is are left out.
+    /// Returns the part that is taken of the next entry; skips entries of which no part is taken.
     #[inline]
     fn next(&mut self) -> Option<Span> {
         while self.left != 0 {
@@ -352,7 +356,7 @@ mod tests {
     /// Marks the last entry of a list.
     const SG_END: usize = 2;
 
-    /// Maps `entries` from `offset` on; the ranges, and how far it came.
+    /// Maps `entries` from `offset` on; returns the ranges, and the progress.
     fn map(
         entries: &[(u64, u32)],
         offset: u32,
@@ -360,7 +364,7 @@ mod tests {
     ) -> Result<(KVec<(usize, usize)>, Mapped)> {
         let mut list = list(entries)?;
         // CAST: Tests use short lists.
-        // SAFETY: The list is as long as said; nobody follows the ranges.
+        // SAFETY: The list has `entries.len()` entries; the ranges are not followed.
         let mut extents =
             unsafe { Extents::new(list.as_mut_ptr(), entries.len() as c_int, offset, rule) }?;
         let mut ranges = KVec::new();
@@ -420,7 +424,7 @@ mod tests {
     fn ranges_left_over_are_an_error() -> Result {
         let mut list = list(&[(0x100, 16), (0x200, 16)])?;
         let rule = MapRule::new(MrKind::SgGaps, 2, 0)?;
-        // SAFETY: The list has two entries; nobody follows the ranges.
+        // SAFETY: The list has two entries; the ranges are not followed.
         let mut extents = unsafe { Extents::new(list.as_mut_ptr(), 2, 0, rule) }?;
         assert!(extents.next().is_some());
         assert!(extents.finish().is_err());

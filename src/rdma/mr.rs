@@ -20,23 +20,23 @@ use super::{
 };
 use crate::sys::span::AllMemory;
 
-/// What this layer keeps with a region: how much may be mapped into it.
+/// The private data of a region: the limit of its mappings.
 pub(crate) struct MapLimit {
     kind: MrKind,
     max_entries: u32,
-    /// Of a program's region: its memory, which goes after the region.
+    /// The memory of a program's region; dropped after the region.
     _umem: Option<Umem>,
 }
 
 impl MapLimit {
-    /// Of a region into which nothing is mapped.
+    /// The limit of a region without mappings.
     pub(super) const NOTHING: Self = Self {
         kind: MrKind::PageList,
         max_entries: 0,
         _umem: None,
     };
 
-    /// From C. `EOPNOTSUPP` for a kind that is not known here.
+    /// Converts from C. `EOPNOTSUPP` for a kind that is not known here.
     pub(super) fn from_c(kind: bindings::ib_mr_type, max_entries: u32) -> Result<Self> {
         let kind = match kind {
             bindings::ib_mr_type_IB_MR_TYPE_MEM_REG => MrKind::PageList,
@@ -58,27 +58,27 @@ impl IbObject for bindings::ib_mr {
 /// A memory region with the provider's payload.
 pub(crate) type Mr<T> = Object<bindings::ib_mr, <T as Operations>::Mr>;
 
-/// What may be mapped into a region for fast registration. C: `enum ib_mr_type`.
+/// The form of the mappings of a fast-register region. C: `enum ib_mr_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MrKind {
     /// Whole pages but for the first and last. C: `IB_MR_TYPE_MEM_REG`.
     PageList,
-    /// Anything. C: `IB_MR_TYPE_SG_GAPS`.
+    /// Any ranges. C: `IB_MR_TYPE_SG_GAPS`.
     SgGaps,
 }
 
-/// What stands behind a memory region.
+/// The operations of a memory region.
 pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a region of `memory`, all that the kernel has, with the rights of `access`; an
-    /// address is its own offset. Returns its key, for local use and for the peer.
+    /// Makes a region of `memory`, all memory of the kernel, with the rights of `access`; an
+    /// address is its own offset. Returns the region's key, for local use and for the peer.
     fn get_dma(pd: &Pd<T>, access: AccessFlags, memory: AllMemory) -> Result<(Self, u32)>;
 
     /// Makes a region for fast registration of at most `max_entries` pages or ranges, and returns
     /// its key.
     fn alloc(pd: &Pd<T>, max_entries: u32) -> Result<(Self, u32)>;
 
-    /// Makes a region of a program's memory, in force as long as it is there, whose first byte has
-    /// the address `iova`. Returns its key.
+    /// Makes a region of a program's memory, valid as long as the region exists; its first byte has
+    /// the address `iova`. Returns the region's key.
     fn reg_user(
         pd: &Pd<T>,
         access: AccessFlags,
@@ -88,20 +88,20 @@ pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
 
     /// Stages the ranges for the next registration. Any context.
     ///
-    /// A registration that is in force stays as it is. `extents` must be taken to its end.
+    /// A registration in force does not change. `extents` must be taken to its end.
     fn map_sg(&self, extents: &mut Extents<'_>) -> Result;
 
-    /// Ends a region; nothing touches its memory after this.
+    /// Ends a region; its memory is not accessed after this.
     fn dereg(&self) {}
 }
 
-/// Makes a region with what `make` returns behind it. `ENOMEM` when there is no memory.
+/// Makes a region with the payload that `make` returns. `ENOMEM` when there is no memory.
 pub(super) fn create<T: Operations>(
     limit: MapLimit,
     make: impl FnOnce() -> Result<(T::Mr, u32)>,
 ) -> Result<*mut bindings::ib_mr> {
     let _ = Mr::<T>::SIZE;
-    // First the memory: what was created is taken back by `dereg_mr` alone.
+    // First the memory: only `dereg_mr` takes back the payload that `make` creates.
     let memory = KBox::<Mr<T>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
     let (payload, key) = make()?;
     Ok(place::<T>(memory, limit, payload, key))
@@ -123,7 +123,8 @@ fn place<T: Operations>(
     raw
 }
 
-/// Makes a region of `umem` with what `make` returns behind it; the memory stays pinned as long.
+/// Makes a region of `umem` with the payload that `make` returns; the memory stays pinned as long
+/// as the region exists.
 pub(super) fn create_user<T: Operations>(
     umem: Umem,
     make: impl FnOnce(UmemPieces<'_>) -> Result<(T::Mr, u32)>,
@@ -138,16 +139,16 @@ pub(super) fn create_user<T: Operations>(
     Ok(place::<T>(memory, limit, payload, key))
 }
 
-/// Drops what is behind a region that [`create`] made, and frees it.
+/// Drops the private data and the payload of a region, and frees it.
 pub(super) fn free<P>(mr: OwnedObject<bindings::ib_mr, P>) {
     let raw = mr.as_raw();
     drop(mr);
-    // SAFETY: `create` made the memory; its content was dropped just now.
+    // SAFETY: `place` took the memory out of such a box; its content was dropped just now.
     drop(unsafe { KBox::<MaybeUninit<Object<bindings::ib_mr, P>>>::from_raw(raw.cast()) });
 }
 
-/// Maps `list` into the region, from the offset on, and returns how many entries it took; `offset`
-/// becomes that of the end in the entry behind them.
+/// Maps `list` into the region, from the offset on, and returns the number of whole entries taken;
+/// `offset` becomes that of the end in the entry after them.
 ///
 /// # Safety
 ///
@@ -162,7 +163,8 @@ pub(super) unsafe fn map<T: Operations>(
     // SAFETY: The core sets the page size before the call.
     let rule = MapRule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
     let start = offset.as_ref().map_or(0, |offset| offset.get());
-    // SAFETY: The caller says that the list has so many entries and how long its memory stays.
+    // SAFETY: The caller says that the list has `count` entries, and that the consumer keeps their
+    // memory until the registration has ended.
     let mut extents = unsafe { Extents::new(list, count, start, rule) }?;
     let iova = extents.start();
     mr.map_sg(&mut extents)?;

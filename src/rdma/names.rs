@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`NameClient`]: the names that the core has given to the provider's devices, as it gives them.
+//! [`NameClient`]: follows the names that the core gives to the provider's devices.
 //!
 //! A device is registered under a name, may be renamed, and may get another name with another
-//! network namespace; two devices of different namespaces may have the same one. The core notifies
-//! its clients of that, so the provider is one: under the core's lock of all names no device gets a
-//! name before the provider knows that another one has lost it.
+//! network namespace; two devices of different namespaces may have the same name. The core notifies
+//! its clients of names, so the provider is a client: under the core's lock of all names no device
+//! gets a name before the provider knows that another device has lost it.
 //!
 //! Tests: `../tests/guest/sample.sh`.
 //!
@@ -38,11 +38,11 @@ pub(super) struct NameClient<T: Operations> {
 
 // SAFETY: The client is the core's to lock.
 unsafe impl<T: Operations> Send for NameClient<T> {}
-// SAFETY: Nothing can be done with a shared one.
+// SAFETY: A shared client has no operations.
 unsafe impl<T: Operations> Sync for NameClient<T> {}
 
 impl<T: Operations> NameClient<T> {
-    /// Registers it, before the provider has devices. Process context.
+    /// Registers the client, before the provider has devices. Process context.
     pub(super) fn register() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             // INVARIANT: Registered when this field is initialised.
@@ -67,12 +67,12 @@ impl<T: Operations> NameClient<T> {
 #[pinned_drop]
 impl<T: Operations> PinnedDrop for NameClient<T> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the invariant it is registered; afterwards the core knows nothing of it.
+        // SAFETY: By the invariant the client is registered; afterwards the core does not use it.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
     }
 }
 
-/// Passes on what the device is called now, if it is one of this provider's.
+/// Passes the present name of the device on. Returns false for a device of another provider.
 ///
 /// # Safety
 ///
@@ -89,7 +89,7 @@ unsafe fn pass_on<T: Operations>(ib: *mut bindings::ib_device) -> bool {
     is_own
 }
 
-/// C: `ib_client.add`. Those of others it does not want.
+/// C: `ib_client.add`. Refuses devices of other providers.
 ///
 /// # Safety
 ///
@@ -112,13 +112,13 @@ unsafe extern "C" fn renamed<T: Operations>(ib: *mut bindings::ib_device, _data:
     unsafe { pass_on::<T>(ib) };
 }
 
-/// C: `ib_client.remove`: the device goes, or into another namespace.
+/// C: `ib_client.remove`: the device goes, or moves to another namespace.
 ///
 /// # Safety
 ///
-/// `ib` is there during the call.
+/// `ib` is live during the call.
 unsafe extern "C" fn removed<T: Operations>(ib: *mut bindings::ib_device, _data: *mut c_void) {
-    // SAFETY: The caller says that the device is there during the call.
+    // SAFETY: The caller says that the device is live during the call.
     if let Some(device) = unsafe { device::own::<T>(ib) } {
         device.named(None);
     }

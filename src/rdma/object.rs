@@ -2,10 +2,10 @@
 
 //! Provider data behind the objects of ib_core.
 //!
-//! The core allocates (zeroed) and frees `ib_device`, `ib_pd`, `ib_cq`, `ib_qp` and `ib_srq` in
-//! the size that the operations table asks for. An [`Object`] is such an allocation: the C
-//! structure first, then what this layer keeps, then the provider's payload. Create initialises
-//! the latter two ([`NewObject`]), destroy drops them ([`OwnedObject`]).
+//! The core allocates (zeroed) and frees `ib_device`, `ib_pd`, `ib_cq`, `ib_qp` and `ib_srq` in the
+//! size that the operations table asks for. An [`Object`] is such an allocation: the C structure
+//! first, then this layer's private data, then the provider's payload. Create initialises the
+//! latter two ([`NewObject`]), destroy drops them ([`OwnedObject`]).
 //!
 //! C: `DECLARE_RDMA_OBJ_SIZE`, `INIT_RDMA_OBJ_SIZE`.
 
@@ -27,9 +27,9 @@ use super::prelude::*;
 /// The alignment that any allocation of the core has.
 const CORE_ALIGN: usize = 8;
 
-/// What this layer keeps with each C type.
+/// A C type with private data of this layer.
 pub(crate) trait IbObject {
-    /// The data; dropped with the payload.
+    /// The private data; dropped with the payload.
     type Private: Send + Sync;
 }
 
@@ -61,12 +61,12 @@ macro_rules! of_program {
 
 of_program!(ib_qp, ib_srq);
 
-/// What stands behind a protection domain.
+/// The operations of a protection domain.
 pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a protection domain; one that is not trusted is a program's.
+    /// Makes a protection domain; an untrusted domain is a program's.
     fn alloc(device: &Device<T>, is_trusted: bool) -> Result<Self>;
 
-    /// Ends a protection domain in which nothing is any more. Process context.
+    /// Ends a protection domain that has no objects any more. Process context.
     fn dealloc(&self) {}
 }
 
@@ -74,7 +74,7 @@ pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
 ///
 /// # Invariants
 ///
-/// Wherever a reference to an `Object` exists, `private` and `payload` are initialised, and the
+/// As long as a reference to an `Object` exists, `private` and `payload` are initialised, and the
 /// core neither frees nor moves the allocation.
 #[repr(C)]
 pub(crate) struct Object<C: IbObject, P> {
@@ -101,13 +101,13 @@ impl<C: IbObject, P> Object<C, P> {
         self.core.get()
     }
 
-    /// What this layer keeps.
+    /// The private data of this layer.
     pub(super) fn private(&self) -> &C::Private {
         // SAFETY: By the type invariant it is initialised.
         unsafe { self.private.assume_init_ref() }
     }
 
-    /// Views the C object as the whole.
+    /// Views the object with the C part `raw`.
     ///
     /// # Safety
     ///
@@ -115,7 +115,7 @@ impl<C: IbObject, P> Object<C, P> {
     /// which is neither cleared nor freed during `'a`.
     #[inline]
     pub(super) unsafe fn from_raw<'a>(raw: *mut C) -> &'a Self {
-        // SAFETY: The caller says that it is the first field of one that is initialised; `core` is
+        // SAFETY: The caller says that `raw` is the first field of an initialised object; `core` is
         // at offset zero, as `SIZE` asserts.
         unsafe { &*raw.cast() }
     }
@@ -135,8 +135,8 @@ impl<C: IbObject, P> Deref for Object<C, P> {
 ///
 /// # Invariants
 ///
-/// The start of [`Object::SIZE`] writable bytes that nobody else uses and whose C part is
-/// initialised.
+/// The start of [`Object::SIZE`] writable bytes that no other code uses, with an initialised C
+/// part.
 pub(super) struct NewObject<C, P>(*mut C, PhantomData<P>);
 
 impl<C: IbObject, P> NewObject<C, P> {
@@ -168,14 +168,14 @@ impl<C, P> Deref for NewObject<C, P> {
     type Target = C;
 
     fn deref(&self) -> &C {
-        // SAFETY: By the invariant it is initialised and nobody else uses it.
+        // SAFETY: By the invariant the C part is initialised and no other code uses it.
         unsafe { &*self.0 }
     }
 }
 
 impl<C, P> DerefMut for NewObject<C, P> {
     fn deref_mut(&mut self) -> &mut C {
-        // SAFETY: By the invariant it is initialised and nobody else uses it.
+        // SAFETY: By the invariant the C part is initialised and no other code uses it.
         unsafe { &mut *self.0 }
     }
 }
@@ -185,7 +185,7 @@ impl<C, P> DerefMut for NewObject<C, P> {
 ///
 /// # Invariants
 ///
-/// The object was initialised, and nobody else uses it.
+/// The object was initialised, and no other code uses it.
 pub(super) struct OwnedObject<C: IbObject, P>(*mut C, PhantomData<P>);
 
 impl<C: IbObject, P> OwnedObject<C, P> {
@@ -210,7 +210,7 @@ impl<C: IbObject, P> Deref for OwnedObject<C, P> {
 impl<C: IbObject, P> Drop for OwnedObject<C, P> {
     fn drop(&mut self) {
         let this = self.0.cast::<Object<C, P>>();
-        // SAFETY: By the invariant both are initialised, and nobody else looks at them.
+        // SAFETY: By the invariant both are initialised, and no other code uses them.
         unsafe {
             (*this).payload.assume_init_drop();
             (*this).private.assume_init_drop();

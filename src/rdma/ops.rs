@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Operations`]: what a provider implements.
+//! [`Operations`]: the interface that a provider implements.
 
 use super::{
     cm_ops::{
@@ -18,12 +18,13 @@ use super::{
 
 /// A provider of kernel verbs over iWARP. C: `struct ib_device_ops`.
 ///
-/// The implementing type has no values; the associated types are what stands
-/// behind each object, and have its operations. A payload is made by the create
-/// operation, moved behind the C object, and dropped after the destroy operation.
+/// The implementing type has no values; the associated types are the payloads
+/// of the objects, and have their operations. The create operation makes a
+/// payload, which is moved behind the C object, and dropped after the destroy
+/// operation.
 ///
-/// Operations run in process context and may sleep, except where "any context"
-/// is said: those may be called with interrupts disabled, and by many
+/// Operations run in process context and may sleep, except for those that say
+/// "any context": these may be called with interrupts disabled, and by many
 /// processors at once for the same object.
 pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// The name of the `rdma link add ... type` of this provider, unless a parameter gives another.
@@ -32,24 +33,24 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     const DRIVER_ID: u32;
     /// Describes the devices, in at most 63 bytes.
     const NODE_DESC: &'static CStr;
-    /// What the devices call the version of their firmware, in at most 31 bytes.
+    /// The firmware version of the devices, in at most 31 bytes.
     const FIRMWARE: &'static CStr;
     /// The longest message in bytes.
     const MAX_MESSAGE: u32;
     /// The names of the port's counters, at most [`super::port::MAX_COUNTERS`].
     const COUNTERS: &'static [&'static CStr];
 
-    /// What stands behind a device.
+    /// The payload of a device.
     type Device: DeviceOperations;
-    /// What stands behind a protection domain.
+    /// The payload of a protection domain.
     type Pd: PdOperations<Self>;
-    /// What stands behind a completion queue.
+    /// The payload of a completion queue.
     type Cq: CqOperations<Self>;
-    /// What stands behind a queue pair.
+    /// The payload of a queue pair.
     type Qp: QpOperations<Self> + CmOperations<Self>;
-    /// What stands behind a shared receive queue.
+    /// The payload of a shared receive queue.
     type Srq: SrqOperations<Self>;
-    /// What stands behind a memory region.
+    /// The payload of a memory region.
     type Mr: MrOperations<Self>;
     /// A listening endpoint.
     type Listener: ListenerOperations<Self>;

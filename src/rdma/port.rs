@@ -13,7 +13,7 @@ use crate::sys::netdev::NetDev;
 /// The most counters a provider can have.
 pub(crate) const MAX_COUNTERS: usize = 64;
 
-/// How long the core may reuse counter values, in milliseconds.
+/// The time for which the core may reuse counter values, in milliseconds.
 const STATS_LIFESPAN_MS: usize = 10;
 
 /// Bytes of the firmware's version with its terminating zero. C: `IB_FW_VERSION_NAME_MAX`.
@@ -22,7 +22,7 @@ pub(super) const FIRMWARE_SIZE: usize = bindings::IB_FW_VERSION_NAME_MAX as usiz
 /// The only partition key: the default partition, full member.
 pub(super) const PKEY: u16 = 0xffff;
 
-/// What a port reports as its speed, whatever lies below: four lanes of 25 Gb/s.
+/// The speed that a port reports, independent of the network device: four lanes of 25 Gb/s.
 const SPEED: u16 = bindings::ib_port_speed_IB_SPEED_EDR as u16;
 const WIDTH: u8 = bindings::ib_port_width_IB_WIDTH_4X as u8;
 
@@ -41,14 +41,14 @@ fn mtu(bytes: u32) -> bindings::ib_mtu {
     }
 }
 
-/// Says what never changes; all else is zero.
+/// Writes the attributes that never change; all others are zero.
 pub(super) fn describe_immutable(immutable: &mut bindings::ib_port_immutable) {
     immutable.gid_tbl_len = 1;
     immutable.pkey_tbl_len = 1;
     immutable.core_cap_flags = bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
 }
 
-/// Describes the port over `netdev`; `attr` is zeroed but for what the core filled in.
+/// Describes the port over `netdev`; `attr` is zeroed but for the fields that the core filled in.
 pub(super) fn describe(
     attr: &mut bindings::ib_port_attr,
     netdev: &NetDev,
@@ -96,7 +96,7 @@ pub(super) fn alloc_stats<T: Operations>() -> *mut bindings::rdma_hw_stats {
     let descriptions: &'static [bindings::rdma_stat_desc; MAX_COUNTERS] =
         &Counters::<T>::DESCRIPTIONS;
     // CAST: At most `MAX_COUNTERS`.
-    // SAFETY: The descriptions are static, and the first so many have a name.
+    // SAFETY: The descriptions are static, and the first `T::COUNTERS.len()` have a name.
     unsafe {
         bindings::rdma_alloc_hw_stats_struct(
             descriptions.as_ptr(),
@@ -110,11 +110,12 @@ pub(super) fn alloc_stats<T: Operations>() -> *mut bindings::rdma_hw_stats {
 ///
 /// # Safety
 ///
-/// `stats` was made by [`alloc_stats`], and nobody else uses it during `'a`.
+/// `stats` was made by [`alloc_stats`], and no other code uses it during `'a`.
 pub(super) unsafe fn stats<'a, T: Operations>(
     stats: *mut bindings::rdma_hw_stats,
 ) -> &'a mut [u64] {
-    // SAFETY: `alloc_stats` asked for so many values, which the caller has for himself.
+    // SAFETY: `alloc_stats` asked for that many values; the caller says that no other code uses
+    // them.
     unsafe {
         let values = (&raw mut (*stats).value).cast::<u64>();
         slice::from_raw_parts_mut(values, T::COUNTERS.len())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What nearly every file of this layer imports, as `kernel::prelude` is for drivers:
+//! The imports of nearly every file of this layer, as `kernel::prelude` is for drivers:
 //! `use super::prelude::*`.
 
 pub(super) use core::marker::PhantomData;

@@ -2,10 +2,10 @@
 
 //! Queue pairs, and the space of their numbers.
 //!
-//! iw_cm names queue pairs by number and may look one up on another device
-//! than the one it was made on, so all devices of the module share one space.
-//! That other device may be another provider's: numbers of queue pairs are
-//! taken from where those of other providers are not.
+//! iw_cm names queue pairs by number and may look a queue pair up on a device
+//! that is not its own, so all devices of the module share one space. That
+//! device may be another provider's: the space has only numbers that other
+//! providers do not use.
 
 use kernel::{
     error::to_result,
@@ -44,20 +44,20 @@ use super::{
 };
 use crate::sys::event::Event;
 
-/// What this layer keeps with a queue pair.
+/// The private data of a queue pair.
 pub(crate) struct QpPrivate {
     target: Arc<UpcallTarget<bindings::ib_qp>>,
     /// The references of iw_cm.
     pub(super) cm: Arc<CmRefs>,
     owner: Owner,
-    /// The address of the task that has changed it last; 0 before.
+    /// The address of the task that changed the queue pair last; 0 before the first change.
     changed_by: Atomic<usize>,
     number: Number,
-    /// Of its receives; it goes after the queue pair.
+    /// The mapping of the receives; dropped after the queue pair.
     _mapping: MappingSlot,
 }
 
-/// The number of a queue pair, which ends with it.
+/// The number of a queue pair, given back with the queue pair.
 enum Number {
     Kernel(Qpn),
     User(UserQpn),
@@ -78,7 +78,7 @@ impl Number {
         }
     }
 
-    /// What completions of `qp` point at.
+    /// The cookie of `qp` in completions.
     fn cookie(&self, qp: *mut bindings::ib_qp) -> QpCookie {
         match self {
             Self::Kernel(_) => QpCookie(qp.addr()),
@@ -88,21 +88,21 @@ impl Number {
 }
 
 impl QpPrivate {
-    /// Nobody finds the queue pair by its number any more. Process context.
+    /// Ends the lookup of the queue pair by its number. Process context.
     pub(super) fn hide(&self) {
         if let Some(qpn) = self.number.qpn() {
             qpn.unpublish();
         }
     }
 
-    /// Remembers that the calling task changes it.
+    /// Remembers the calling task as the last that changed the queue pair.
     pub(super) fn note_change(&self) {
         self.changed_by.store(Task::current_raw().addr(), Relaxed);
     }
 
-    /// Returns true if the calling task may have it looked up: the process that it belongs to, and
-    /// of the kernel the task that has changed it last, as rdma_cm does just before it has it
-    /// connected. Any context that belongs to a task.
+    /// Returns true if the calling task may look the queue pair up: a task of the owning process,
+    /// or for a queue pair of the kernel the task that changed it last, as rdma_cm does just before
+    /// it connects the queue pair. Any context that belongs to a task.
     fn may_be_asked_for(&self) -> bool {
         match &self.owner {
             Owner::Kernel => self.changed_by.load(Relaxed) == Task::current_raw().addr(),
@@ -110,12 +110,13 @@ impl QpPrivate {
         }
     }
 
-    /// Who may connect it.
+    /// The owner, which alone may connect the queue pair.
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Waits for iw_cm, and ends the upcalls. Process context, after [`QpPrivate::hide`].
+    /// Waits for the references of iw_cm, and ends the upcalls. Process context, after
+    /// [`QpPrivate::hide`].
     pub(super) fn end(&self) {
         self.cm.finish();
         self.target.close();
@@ -129,32 +130,32 @@ impl IbObject for bindings::ib_qp {
 /// A queue pair with the provider's payload.
 pub(crate) type Qp<T> = Object<bindings::ib_qp, <T as Operations>::Qp>;
 
-/// Names a queue pair in its completions; only the consumer can do something with it. For a
-/// program's it is that of a stand-in: [`UserQpn`].
+/// Names a queue pair in its completions, for the consumer alone. For a program it names a
+/// stand-in: [`UserQpn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QpCookie(usize);
 
 impl QpCookie {
-    /// From a number that [`QpCookie::into_raw`] gave.
+    /// Makes a cookie from a number that [`QpCookie::into_raw`] gave.
     #[inline]
     pub(crate) fn from_raw(raw: usize) -> Self {
         Self(raw)
     }
 
-    /// To a number, for those who do not know this type.
+    /// Returns the number, for code that does not know this type.
     #[inline]
     pub(crate) fn into_raw(self) -> usize {
         self.0
     }
 
-    /// The C pointer. It is handed to consumers and not followed here.
+    /// The C pointer, for consumers; it is not followed here.
     #[inline]
     pub(super) fn as_raw(self) -> *mut bindings::ib_qp {
         self.0 as *mut bindings::ib_qp
     }
 }
 
-/// The references of iw_cm to a queue pair, and one of its owner.
+/// The references of iw_cm to a queue pair, and one reference of its owner.
 ///
 /// # Invariants
 ///
@@ -199,9 +200,9 @@ impl CmRefs {
 pub(super) struct Qpn(u32);
 
 impl Qpn {
-    /// Takes a number under which nothing is found yet. Process context.
+    /// Takes a number that finds no queue pair yet. Process context.
     ///
-    /// `ENOMEM` when all are taken, as for any object of which there are too many, or there is no
+    /// `ENOMEM` when all numbers are taken, as for every object above its limit, or there is no
     /// memory.
     pub(super) fn take() -> Result<Self> {
         let mut number = 0;
@@ -215,13 +216,13 @@ impl Qpn {
         self.0
     }
 
-    /// Lets `qp` be found under the number. Process context.
+    /// Publishes `qp` under the number. Process context.
     fn publish(&self, qp: *mut bindings::ib_qp) {
         // SAFETY: `qp` is stored, not followed.
         unsafe { bindings::ndk_qpn_publish(self.0, qp.cast()) };
     }
 
-    /// Lets nothing be found under the number, and keeps it. Process context.
+    /// Ends the lookup by the number, and keeps the number. Process context.
     pub(super) fn unpublish(&self) {
         // SAFETY: The number was taken, so it has a place in the table.
         unsafe { bindings::ndk_qpn_unpublish(self.0) };
@@ -230,22 +231,22 @@ impl Qpn {
 
 /// The queue pair of `number`, or null. Any context.
 fn find(number: u32) -> *mut bindings::ib_qp {
-    // SAFETY: Looks into a table that has its own lock.
+    // SAFETY: The table has its own lock.
     unsafe { bindings::ndk_qpn_find(number).cast() }
 }
 
-/// The queue pair of `number`, with a reference as iw_cm holds them, if it waits to be connected and
-/// it is not for another task to ask; else null. Any context that belongs to the asking task.
+/// The queue pair of `number`, with a reference for iw_cm, if the queue pair waits for a connection
+/// and the calling task may ask for it; else null. Any context that belongs to the asking task.
 ///
 /// iw_cm keeps the reference while it asks the port mapper, before it asks the provider: the end of
-/// the queue pair waits as long. The device that iw_cm asks is not the queue pair's where
-/// rdma_cm has a device of the listener's namespace accept.
+/// the queue pair waits as long. If rdma_cm accepts on a device of the listener's namespace, the
+/// device that iw_cm asks is not the queue pair's.
 pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
     /// # Safety
     ///
     /// `qp` is a queue pair of `T` that was published.
     unsafe extern "C" fn hold<T: Operations>(qp: *mut c_void) -> bool {
-        // SAFETY: By the contract; who destroys it unpublishes it first, and then waits for
+        // SAFETY: By the contract; the end of a queue pair unpublishes it first, and then waits for
         // references.
         let qp = unsafe { Qp::<T>::from_raw(qp.cast()) };
         let is_askable = qp.may_connect() && qp.private().may_be_asked_for();
@@ -254,7 +255,7 @@ pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
         }
         is_askable
     }
-    // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
+    // CAST: Numbers have 24 bits; a negative number becomes one that is not in the table.
     // SAFETY: Only initialised queue pairs of `T` are published, and `hold` is called under the
     // lock that unpublishing takes.
     unsafe { bindings::ndk_qpn_get(number as u32, Some(hold::<T>)).cast() }
@@ -267,31 +268,31 @@ impl Drop for Qpn {
     }
 }
 
-/// What a new queue pair is to be. C: `struct ib_qp_init_attr`.
+/// The attributes of a new queue pair. C: `struct ib_qp_init_attr`.
 pub(crate) struct QpInit<'a, T: Operations> {
     /// Its protection domain.
     pub(crate) pd: &'a Pd<T>,
-    /// Where sends complete.
+    /// The completion queue of sends.
     pub(crate) send_cq: &'a Cq<T>,
-    /// Where receives complete.
+    /// The completion queue of receives.
     pub(crate) recv_cq: &'a Cq<T>,
-    /// Where receives come from, if not from a queue of its own.
+    /// The source of receives; `None` for its own queue.
     pub(crate) srq: Option<&'a Srq<T>>,
     /// The sizes asked for.
     pub(crate) caps: QpCaps,
-    /// Every send completes, whatever its flags say.
+    /// Every send completes, regardless of its flags.
     pub(crate) signal_all: bool,
     /// Its number, unique in the module.
     pub(crate) qpn: u32,
-    /// What to put into its completions.
+    /// Names the queue pair in its completions.
     pub(crate) cookie: QpCookie,
     /// Calls its consumer.
     pub(crate) upcall: QpUpcall,
-    /// A program posts receives without a call if this asks for it.
+    /// The program's part of the command; may ask for receives that are posted without a call.
     pub(crate) data: &'a UserData,
 }
 
-/// What stands behind a queue pair, towards its consumer.
+/// The operations of a queue pair that its consumer calls.
 pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a queue pair of type RC, and returns the sizes granted, none smaller than asked for.
     fn create(device: &Device<T>, init: &QpInit<'_, T>) -> Result<(Self, QpCaps)>;
@@ -302,18 +303,18 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Returns the present attributes.
     fn query(&self) -> QpAttributes;
 
-    /// Says what the queue pair is doing. May sleep.
+    /// Describes the present state of the queue pair. May sleep.
     fn describe(&self, _details: &mut Details) -> Result {
         Ok(())
     }
 
-    /// Ends a queue pair: everything outstanding is flushed, and a connection gets its last
-    /// event. Then references of iw_cm are waited for, and upcalls end.
+    /// Ends a queue pair: flushes all outstanding requests, and reports the last event of a
+    /// connection. Then this layer waits for the references of iw_cm, and ends the upcalls.
     fn destroy(&self);
 
     /// Posts to the send queue until the chain ends. Any context.
     ///
-    /// An error concerns the request that `chain` gave last; those before stay posted.
+    /// An error concerns the request that `chain` gave last; the requests before it stay posted.
     fn post_send(&self, chain: &mut SendChain<'_>) -> Result;
 
     /// Posts to the receive queue; otherwise like [`QpOperations::post_send`]. Any context.
@@ -321,8 +322,8 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
 }
 
 impl<P> Object<bindings::ib_qp, P> {
-    /// Keeps the queue pair from being destroyed as long as the result exists. Only while somebody
-    /// else (iw_cm) does so already.
+    /// Holds the queue pair as long as the result exists. Only while another reference (of iw_cm)
+    /// holds the queue pair already.
     pub(super) fn hold(&self) -> ScopeGuard<(), impl FnOnce(())> {
         let cm = self.private().cm.clone();
         cm.get();
@@ -344,12 +345,12 @@ pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<
     Ok(unsafe { Qp::<T>::from_raw(qp) })
 }
 
-/// Makes what stands behind `qp`, and says in `attr` what was granted. `EINVAL` if a completion
-/// queue is missing, `EOPNOTSUPP` for other types than RC, and for flags.
+/// Initialises `qp`, and writes the granted sizes to `attr`. `EINVAL` if a completion queue is
+/// missing, `EOPNOTSUPP` for types other than RC, and for flags.
 ///
 /// # Safety
 ///
-/// The domain of `qp` and the queues that `attr` names are null or live ones of `T`, and live as
+/// The domain of `qp` and the queues that `attr` names are null or live objects of `T`, and live as
 /// long as the queue pair.
 pub(super) unsafe fn create<T: Operations>(
     mut qp: NewObject<bindings::ib_qp, T::Qp>,
@@ -398,7 +399,7 @@ pub(super) unsafe fn create<T: Operations>(
         _mapping: MappingSlot::new(data.take_mapping()),
     };
     qp.init(private, payload);
-    // SAFETY: It was initialised just now.
+    // SAFETY: The queue pair was initialised just now.
     if let Some(qpn) = unsafe { Qp::<T>::from_raw(raw) }.private().number.qpn() {
         qpn.publish(raw);
     }
@@ -424,7 +425,7 @@ mod tests {
         kunit_assert_eq!(find(number), qp);
         one.unpublish();
         assert!(find(number).is_null());
-        // It is nobody else's meanwhile.
+        // The number is not free yet.
         let three = Qpn::take()?;
         assert!(three.0 != number);
         one.publish(qp);

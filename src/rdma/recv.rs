@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Chains of receive requests, as [`super::work`] has those of sends.
+//! Chains of receive requests, like those of send requests in [`super::work`].
 //!
 //! C: `struct ib_recv_wr`.
 
@@ -58,7 +58,7 @@ mod tests {
             assert!(matches!(chain.next(), Ok(None)));
             Ok(())
         };
-        // SAFETY: Null is an empty chain, and nothing is reported.
+        // SAFETY: Null is an empty chain, and `bad_wr` may be null.
         let posted = unsafe { RecvChain::post(ptr::null(), ptr::null_mut(), post) };
         kunit_assert_eq!(posted, 0);
     }

@@ -38,7 +38,7 @@ impl SrqAttributes {
         }
     }
 
-    /// To C.
+    /// Converts to C.
     pub(super) fn to_c(self) -> bindings::ib_srq_attr {
         bindings::ib_srq_attr {
             max_wr: self.max_wr,
@@ -48,7 +48,7 @@ impl SrqAttributes {
     }
 }
 
-/// What `modify_srq` asks to change; `None` stays as it is.
+/// The changes that `modify_srq` asks for; `None` leaves a value unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SrqChange {
     /// The new number of requests.
@@ -58,7 +58,7 @@ pub(crate) struct SrqChange {
 }
 
 impl SrqChange {
-    /// From C.
+    /// Converts from C.
     pub(super) fn from_c(attr: &bindings::ib_srq_attr, mask: bindings::ib_srq_attr_mask) -> Self {
         let has = |bit: bindings::ib_srq_attr_mask| mask & bit != 0;
         Self {
@@ -68,11 +68,10 @@ impl SrqChange {
     }
 }
 
-/// What stands behind a shared receive queue.
+/// The operations of a shared receive queue.
 pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a shared receive queue. [`SrqOperations::query`] then returns the sizes granted, none
-    /// smaller than asked for.
-    /// A program posts without a call if `data` asks for it.
+    /// smaller than asked for. A program posts without a call if `data` asks for it.
     fn create(
         pd: &Pd<T>,
         wanted: &SrqAttributes,
@@ -94,8 +93,8 @@ pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
     fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result;
 }
 
-/// Makes what stands behind `srq`, and says in `init` what was granted. `EOPNOTSUPP` for other
-/// types than the basic one.
+/// Initialises `srq`, and writes the granted sizes to `init`. `EOPNOTSUPP` for types other than the
+/// basic one.
 pub(super) fn create<T: Operations>(
     srq: NewObject<bindings::ib_srq, T::Srq>,
     init: &mut bindings::ib_srq_init_attr,

@@ -40,22 +40,22 @@ use crate::sys::unaligned::Room;
 ///
 /// # Safety
 ///
-/// This contract is shared by all trampolines. Their caller is ib_core, or a consumer through the
-/// inline functions of `ib_verbs.h`, on a device that was set up with this table. So every object
-/// that occurs was made by the create trampoline of its type and is not destroyed before the call
+/// All trampolines share this contract. Their caller is ib_core, or a consumer through the inline
+/// functions of `ib_verbs.h`, on a device that was set up with this table. So every object that
+/// occurs was made by the create trampoline of its type and is not destroyed before the call
 /// returns; a create trampoline gets a new object of `Object::SIZE` bytes whose device or domain is
 /// set, and a destroy trampoline an object that has no other user and that it gets once. Pointers
-/// to parameters are valid during the call, in which no other code changes what they point at; a
+/// to parameters are valid during the call, in which no other code changes the parameters; a
 /// consumer's structures need not be aligned. Trampolines alone call the operations, which are
-/// visible in this module and below it for that; but one may be a part of another.
+/// visible in this module and below it for that; but an operation may be a part of another one.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
 /// Puts each operation in the place of its name.
 macro_rules! operations {
     ($($name:ident)*) => {
         bindings::ib_device_ops {
-            // SAFETY: The place is that of the operation of this name, which keeps nothing of its
-            // arguments but what it owns.
+            // SAFETY: The place is that of the operation of this name, which keeps only the
+            // arguments that it owns.
             $($name: unsafe { trampoline(Self::$name) },)*
             ..pin_init::zeroed()
         }
@@ -87,7 +87,7 @@ impl<T: Operations> OperationsVTable<T> {
         ..Self::OPERATIONS
     };
 
-    /// That of all others: without contexts uverbs leaves a device alone.
+    /// The table of all other devices: without contexts uverbs leaves a device alone.
     const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
         driver_id: T::DRIVER_ID,
         uverbs_abi_ver: 0,
@@ -121,7 +121,7 @@ impl<T: Operations> OperationsVTable<T> {
     fn get_dev_fw_str(_device: &Device<T>, text: Passed<*mut c_char>) {
         let mut version = [0u8; port::FIRMWARE_SIZE];
         copy_text(&mut version, T::FIRMWARE);
-        // SAFETY: The core passes room for so many bytes; any byte will do as a character.
+        // SAFETY: The core passes room for `FIRMWARE_SIZE` bytes; any byte is valid as a character.
         unsafe {
             text.get()
                 .cast::<[u8; port::FIRMWARE_SIZE]>()
@@ -189,20 +189,21 @@ impl<T: Operations> OperationsVTable<T> {
         device.private().end();
         user::forget(device.as_raw(), T::DRIVER_ID);
         drop(device);
-        // It makes it unlikely that the core frees an entry of the device's GIDs after the table.
+        // The flush makes it unlikely that the core frees an entry of the device's GIDs after the
+        // table.
         // SAFETY: The core calls this in process context, and not from the queue of that work.
         unsafe { bindings::ndk_gid_work_flush() };
     }
 
-    /// There is nothing behind a context.
+    /// Accepts a context, which has no payload.
     fn alloc_ucontext(_context: Passed<*mut bindings::ib_ucontext>, _data: UserData) -> Result {
         Ok(())
     }
 
     fn dealloc_ucontext(_context: Passed<*mut bindings::ib_ucontext>) {}
 
-    /// Nothing is to be done. Having the operation lets a device move between network namespaces,
-    /// and go while programs have it open.
+    /// No effect. Its presence lets a device move between network namespaces, and go while programs
+    /// have it open.
     fn disassociate_ucontext(_context: Passed<*mut bindings::ib_ucontext>) {}
 
     fn mmap(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the unit tests of this layer have in common.
+//! Common parts of the unit tests of this layer.
 
 pub(super) mod stub;

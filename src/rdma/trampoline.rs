@@ -2,8 +2,7 @@
 
 //! [`trampoline`] turns a function over safe types into one that C calls.
 //!
-//! [`FromC`] turns each argument into what the function takes, [`IntoC`] its result into what C
-//! expects.
+//! [`FromC`] converts each argument to the function's type, [`IntoC`] its result to C's.
 
 use core::mem::MaybeUninit;
 
@@ -44,8 +43,8 @@ same_in_c!(u8, u16, u32, u64, c_int);
 ///
 /// # Invariants
 ///
-/// It is an argument of the operation that has it, with the other arguments of the same call, which
-/// [`super::table::OperationsVTable`] describes and which has not returned.
+/// The pointer is an argument of the operation that has it, with the other arguments of the same
+/// call, which [`super::table::OperationsVTable`] describes and which has not returned.
 pub(super) struct Passed<P>(P);
 
 impl<P: Copy> Passed<P> {
@@ -183,11 +182,11 @@ pub(super) trait Trampoline<Args>: Copy + Send + 'static {
     /// The type of the function that C calls.
     type C;
 
-    /// The function that C calls, where a value of this type exists.
+    /// The function that C calls; a value of this type must exist.
     const CALL: Self::C;
 }
 
-/// Implements [`Trampoline`] for functions of so many arguments.
+/// Implements [`Trampoline`] for functions with these arguments.
 macro_rules! trampolines {
     ($([$($from:ident $arg:ident),+])*) => {$(
         impl<F, R, $($from),+> Trampoline<($($from,)+)> for F

@@ -27,13 +27,13 @@ const _: () = {
 };
 
 impl AccessFlags {
-    /// From C. Bits that are no rights, hints among them, are dropped.
+    /// Converts from C. Bits that are no rights, hints among them, are dropped.
     pub(super) fn from_c(bits: c_int) -> Self {
         // CAST: A set of bits, kept bit by bit.
         Self::from_bits(bits as u32)
     }
 
-    /// This, if a region may have it. `EINVAL` when the rights contradict each other, or count
+    /// Returns the rights, if a region may have them. `EINVAL` if they are contradictory, or count
     /// addresses from zero, which only memory windows could.
     pub(super) fn of_region(self) -> Result<Self> {
         match self.is_consistent() && !self.contains(AccessFlag::ZeroBased) {
@@ -42,19 +42,19 @@ impl AccessFlags {
         }
     }
 
-    /// To C.
+    /// Converts to C.
     pub(super) fn to_c(self) -> c_int {
         // CAST: A set of small bits.
         self.bits() as c_int
     }
 }
 
-/// What a device can do. C: `struct ib_device_attr`.
+/// The capabilities and limits of a device. C: `struct ib_device_attr`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceAttributes {
     /// Firmware version.
     pub(crate) fw_ver: u64,
-    /// Whose device it is, 24 bits: an OUI where there is one.
+    /// The vendor, 24 bits: an OUI if the vendor has one.
     pub(crate) vendor_id: u32,
     /// Bytes of the largest memory region.
     pub(crate) max_mr_size: u64,
@@ -154,7 +154,7 @@ const _: () = {
 };
 
 impl QpState {
-    /// To C, where a queue pair whose peer is gone is in the error state.
+    /// Converts to C, where a queue pair whose peer is gone is in the error state.
     pub(super) const fn to_c(self) -> bindings::ib_qp_state {
         match self {
             Self::Lost => Self::Err.number(),
@@ -166,15 +166,15 @@ impl QpState {
 /// The state that `modify_qp` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QpTarget {
-    /// This one.
+    /// This state.
     State(QpState),
-    /// The error state, once the requests before it are done: the graceful close of iWARP. C:
+    /// The error state, once the earlier requests are done: the graceful close of iWARP. C:
     /// `IB_QPS_SQD`.
     Close,
 }
 
 impl QpTarget {
-    /// From C. `EINVAL` for what is no state, or none of a connection (SQE).
+    /// Converts from C. `EINVAL` for a number that is no state, or no state of a connection (SQE).
     fn from_c(state: bindings::ib_qp_state) -> Result<Self> {
         if state == bindings::ib_qp_state_IB_QPS_SQD {
             return Ok(Self::Close);
@@ -185,7 +185,7 @@ impl QpTarget {
 }
 
 impl QpCaps {
-    /// From C, which does not ask for elements of reads.
+    /// Converts from C, which does not ask for elements of reads.
     pub(super) fn from_c(cap: &bindings::ib_qp_cap) -> Self {
         Self {
             send_wr: cap.max_send_wr,
@@ -197,7 +197,7 @@ impl QpCaps {
         }
     }
 
-    /// Writes the C form; what the core keeps in the structure for itself stays.
+    /// Writes the C form; the core's own fields in the structure stay.
     pub(super) fn fill(&self, cap: &mut bindings::ib_qp_cap) {
         cap.max_send_wr = self.send_wr;
         cap.max_recv_wr = self.recv_wr;
@@ -207,12 +207,13 @@ impl QpCaps {
     }
 }
 
-/// What `modify_qp` asks to change; `None` stays as it is. C: `struct ib_qp_attr` and its mask.
+/// The changes that `modify_qp` asks for; `None` leaves a value unchanged. C: `struct ib_qp_attr`
+/// and its mask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QpChange {
-    /// Go to this state.
+    /// The state to go to.
     pub(crate) state: Option<QpTarget>,
-    /// What the peer may do.
+    /// The rights of the peer.
     pub(crate) access: Option<AccessFlags>,
     /// Reads and atomics to have outstanding (ORD).
     pub(crate) max_rd_atomic: Option<u8>,
@@ -221,7 +222,7 @@ pub(crate) struct QpChange {
 }
 
 impl QpChange {
-    /// From C. `EINVAL` if the state is none.
+    /// Converts from C. `EINVAL` for an invalid state.
     pub(super) fn from_c(attr: &Unaligned<bindings::ib_qp_attr>, mask: i32) -> Result<Self> {
         // CAST: A set of bits, kept bit by bit.
         let has = |bit: u32| mask as u32 & bit != 0;
@@ -241,25 +242,25 @@ impl QpChange {
     }
 }
 
-/// What `query_qp` returns. C: `struct ib_qp_attr`, `struct ib_qp_init_attr`.
+/// The result of `query_qp`. C: `struct ib_qp_attr`, `struct ib_qp_init_attr`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QpAttributes {
     /// The present state.
     pub(crate) state: QpState,
     /// The sizes granted.
     pub(crate) caps: QpCaps,
-    /// What the peer may do.
+    /// The rights of the peer.
     pub(crate) access: AccessFlags,
     /// Reads and atomics to have outstanding (ORD).
     pub(crate) max_rd_atomic: u8,
     /// Reads and atomics to serve at once (IRD).
     pub(crate) max_dest_rd_atomic: u8,
-    /// Every send completes, whatever its flags say.
+    /// Every send completes, regardless of its flags.
     pub(crate) signal_all: bool,
 }
 
 impl QpAttributes {
-    /// The C forms; what has no counterpart here is zero.
+    /// The C forms; fields without a counterpart here are zero.
     pub(super) fn to_c(self) -> (bindings::ib_qp_attr, bindings::ib_qp_init_attr) {
         let mut attr = bindings::ib_qp_attr::default();
         let mut init = bindings::ib_qp_init_attr::default();

@@ -2,13 +2,13 @@
 
 //! Calling consumers back: completions and events.
 //!
-//! A provider keeps an upcall handle as long as it likes. Destroying the C
-//! object closes the handle: calls that are running are waited for, later
-//! ones do nothing. So a consumer is never called after its destroy returned.
+//! A provider may keep an upcall handle for any time. Destroying the C object
+//! closes the handle, and waits for running calls; later calls have no effect.
+//! So a consumer is never called after its destroy returned.
 //!
 //! All calls: softirq or process context, no lock held. The consumer's handler
-//! does not sleep, but it may poll and post. Where the core polls a queue itself
-//! the handler is the core's, and only schedules that: any context, any lock.
+//! does not sleep, but it may poll and post. If the core polls a queue, the
+//! handler is the core's and only schedules the poll: any context, any lock.
 
 use core::ptr::NonNull;
 
@@ -21,13 +21,13 @@ use crate::sys::{
     netdev::Net, //
 };
 
-/// The only key; the gate opens once.
+/// The only key of a gate, which opens once.
 const KEY: u8 = 0;
 
 /// The address of a C object.
 struct Target<C>(NonNull<C>);
 
-// SAFETY: Only an address; who dereferences it says why that is allowed.
+// SAFETY: Only an address; code that dereferences it justifies that.
 unsafe impl<C> Send for Target<C> {}
 // SAFETY: Only an address, which may be read from any thread.
 unsafe impl<C> Sync for Target<C> {}
@@ -36,7 +36,7 @@ unsafe impl<C> Sync for Target<C> {}
 ///
 /// # Invariants
 ///
-/// While the gate is open or somebody is in it, the target is live.
+/// While the gate is open or a call is inside, the target is live.
 pub(crate) struct UpcallTarget<C>(Gate<Target<C>>);
 
 impl<C> UpcallTarget<C> {
@@ -57,7 +57,7 @@ impl<C> UpcallTarget<C> {
 
     /// Ends all calls and waits for those that run. Process context.
     pub(super) fn close(&self) {
-        // An error means that it was closed already, which is as good.
+        // An error means that the gate was closed already, which is as good.
         let _ = self.0.close(None);
         self.0.wait_until_left();
     }
@@ -93,9 +93,9 @@ macro_rules! event_source {
                 this: *mut Self,
                 kind: bindings::ib_event_type,
             ) -> (bindings::ib_event, EventHandler, *mut c_void) {
-                // SAFETY: The caller says that it is live; the core and the consumer set these
-                // before it can have an event, and do not change them. Others do change, so there
-                // is no reference to the whole.
+                // SAFETY: The caller says that the object is live; the core and the consumer set
+                // these fields before the object can have an event, and do not change them. Other
+                // fields do change, so there is no reference to the whole.
                 let fields = unsafe { ((*this).device, (*this).event_handler, (*this).$context) };
                 let (device, handler, context) = fields;
                 let mut event = event(device, kind);
@@ -156,12 +156,12 @@ impl CqUpcall {
 pub(crate) struct QpUpcall(pub(super) Arc<UpcallTarget<bindings::ib_qp>>);
 
 impl QpUpcall {
-    /// Reports that it failed for a local reason. C: `IB_EVENT_QP_FATAL`.
+    /// Reports that the queue pair failed for a local reason. C: `IB_EVENT_QP_FATAL`.
     pub(crate) fn fatal(&self) {
         self.0.raise(bindings::ib_event_type_IB_EVENT_QP_FATAL);
     }
 
-    /// Reports that it will take no more from its shared receive queue.
+    /// Reports that the queue pair will take no more from its shared receive queue.
     /// C: `IB_EVENT_QP_LAST_WQE_REACHED`.
     pub(crate) fn last_wqe_reached(&self) {
         self.0
@@ -185,8 +185,8 @@ impl SrqUpcall {
 pub(crate) struct PortUpcall(pub(super) Arc<UpcallTarget<bindings::ib_device>>);
 
 impl PortUpcall {
-    /// Reports, later, that the port went down or came up; of a device that is not registered, or
-    /// not any more, nobody hears. Any context. C: `IB_EVENT_PORT_ERR`, `IB_EVENT_PORT_ACTIVE`.
+    /// Reports, later, that the port went down or came up. No effect if the device is not
+    /// registered. Any context. C: `IB_EVENT_PORT_ERR`, `IB_EVENT_PORT_ACTIVE`.
     pub(crate) fn changed(&self, is_up: bool) {
         let kind = match is_up {
             true => bindings::ib_event_type_IB_EVENT_PORT_ACTIVE,
@@ -211,7 +211,7 @@ impl PortUpcall {
 
 impl PortUpcall {
     /// Returns true if consumers in that namespace may use the device: all may, unless `rdma system
-    /// set netns exclusive` was said and the device is in another one. Any context. C:
+    /// set netns exclusive` is in force and the device is in another namespace. Any context. C:
     /// `rdma_dev_access_netns()`.
     pub(crate) fn is_device_seen_from(&self, net: Net<'_>) -> bool {
         let mut is_seen = false;
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use core::cell::Cell;
 
-    /// Counts how often the handler was called, through the context pointer.
+    /// Counts the calls of the handler, through the context pointer.
     ///
     /// # Safety
     ///

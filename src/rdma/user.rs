@@ -2,12 +2,12 @@
 
 //! User space: devices whose verbs programs may call, too.
 //!
-//! rdma-core has no library that takes any provider, so such a device says that it is one of
+//! rdma-core has no library that takes any provider, so such a device identifies itself as one of
 //! `hfi1`, with version 2 of its interface: libhfi1verbs then takes completions and posts receives
 //! in memory that it shares with the kernel, and does the rest by the standard commands of uverbs.
-//! A device says so only if the module parameter `user_verbs` was set when it was made.
+//! A device does so only if the module parameter `user_verbs` was set when it was made.
 //!
-//! | file       | what it keeps a program from                                             |
+//! | file       | keeps a program from                                                     |
 //! |------------|--------------------------------------------------------------------------|
 //! | [`memory`] | memory that goes while it is registered                                  |
 //! | [`number`] | queue pairs that go while uverbs reads their number out of a completion  |
@@ -47,15 +47,15 @@ pub(super) const DRIVER_ID: u32 = bindings::rdma_driver_id_RDMA_DRIVER_HFI1;
 /// The version of its interface that shares queues.
 pub(super) const ABI_VERSION: u32 = 2;
 
-/// The commands of uverbs that libhfi1verbs uses and the core allows only those that ask for them:
-/// most libraries do without.
+/// The commands of uverbs that libhfi1verbs uses and that the core allows only to devices that ask
+/// for them: most libraries do without.
 pub(super) const COMMANDS: u64 = 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POLL_CQ
     | 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_REQ_NOTIFY_CQ
     | 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND
     | 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_RECV
     | 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SRQ_RECV;
 
-/// The module that has that number otherwise.
+/// The module that owns this driver number.
 const OTHER_DRIVER: &CStr = c"hfi1";
 
 /// The module parameter `user_verbs` of `bindings/export.c`, which may change at any time.
@@ -66,22 +66,22 @@ static ndk_user_verbs: Atomic<bool> = Atomic::new(false);
 /// A device, named by its address.
 struct Listed(NonNull<bindings::ib_device>);
 
-// SAFETY: Only an address; who follows it says why that is allowed.
+// SAFETY: Only an address; code that follows it justifies that.
 unsafe impl Send for Listed {}
 
 impl Listed {
-    /// Under the lock of the list.
+    /// Sets the driver number. Under the lock of the list.
     fn set_driver_id(&self, driver_id: u32) {
         // SAFETY: A device is forgotten before it goes, so it is live while it is in the list.
-        // Others read the number at any time, either one.
+        // Readers of the number take no lock, and get the old or the new one.
         unsafe { (&raw mut (*self.0.as_ptr()).ops.driver_id).write_volatile(driver_id) };
     }
 }
 
-/// What there is of programs as long as the provider is registered.
+/// The state for programs, as long as the provider is registered.
 #[pin_data]
 struct Programs {
-    /// The devices that serve them.
+    /// The devices that serve programs.
     #[pin]
     devices: Mutex<KVec<Listed>>,
     numbers: Arc<NumberPool>,
@@ -89,7 +89,7 @@ struct Programs {
 
 static PROGRAMS: Global<Programs> = Global::new();
 
-/// Before the first device. Process context.
+/// Makes the state, before the first device. Process context.
 pub(super) fn begin() -> Result {
     let numbers = NumberPool::new()?;
     let programs = Arc::pin_init(
@@ -103,19 +103,19 @@ pub(super) fn begin() -> Result {
     Ok(())
 }
 
-/// After the last device. Process context.
+/// Drops the state, after the last device. Process context.
 pub(super) fn end() {
     PROGRAMS.replace(None);
 }
 
-/// The numbers of their queue pairs. Process context.
+/// The numbers of programs' queue pairs. Process context.
 pub(super) fn numbers() -> Result<Arc<NumberPool>> {
     PROGRAMS.get().map(|p| p.numbers.clone()).ok_or(ENODEV)
 }
 
-/// Returns true if a device that is made now is to serve programs.
+/// Returns true if a device that is made now serves programs.
 ///
-/// `EBUSY` if the driver is loaded whose number it would have to use; the log says so.
+/// `EBUSY`, with a message in the log, if the driver that owns the number is loaded.
 pub(super) fn is_wanted() -> Result<bool> {
     if !ndk_user_verbs.load(Relaxed) {
         return Ok(false);
@@ -139,8 +139,8 @@ pub(super) fn remember(device: NonNull<bindings::ib_device>) -> Result {
 }
 
 /// Forgets a device, if it was remembered, and gives it this provider's own number as [`reclaim`]
-/// does: the core finds it until it is gone, and whoever ends the module waits for that. Process
-/// context.
+/// does: the core finds the device until it is gone, and the end of the module waits for that.
+/// Process context.
 pub(super) fn forget(device: *mut bindings::ib_device, driver_id: u32) {
     if let Some(programs) = PROGRAMS.get() {
         let mut devices = programs.devices.lock();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The words of the verbs as plain values, with what NDKPI needs beyond them: the one vocabulary of
-//! the faces, the engine and the transports.
+//! The words of the verbs as plain values, and the words that NDKPI adds: the one vocabulary of the
+//! faces, the engine and the transports.
 //!
 //! No C declaration is named here: the rest of `rdma` asserts that the numbers are those of the C
-//! headers. All is safe and copies freely, in any context. What is not of the verbs says so.
+//! headers. All code is safe, and all values copy freely, in any context. A value that is not of
+//! the verbs says so.
 
 pub(crate) mod access;
 pub(crate) mod completion;

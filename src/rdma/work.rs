@@ -3,11 +3,11 @@
 //! Chains of send requests as the consumer posted them: checked, borrowed
 //! views, and the only writer of `bad_wr`.
 //!
-//! Nothing is copied but what a request carries by value, and nothing is
-//! allocated. The chain and its scatter lists are the consumer's and are valid
-//! during the post only.
+//! Only the values in a request are copied, and no memory is allocated. The
+//! chain and its scatter lists are the consumer's and are valid during the post
+//! only.
 //!
-//! C: `struct ib_send_wr` and what it is embedded in, `struct ib_sge`.
+//! C: `struct ib_send_wr` and the structures around it, `struct ib_sge`.
 
 use core::slice;
 
@@ -78,27 +78,27 @@ pub(super) unsafe fn posted<'a>(
     let sges = match count {
         0 => &[],
         _ if list.is_null() => return Err(EINVAL),
-        // SAFETY: The caller says that the entries are there; they are seen as unaligned.
+        // SAFETY: The caller says that the entries are there; they are read as unaligned.
         _ => unsafe { slice::from_raw_parts(list.cast(), count) },
     };
-    // SAFETY: The consumer promises by his post that memory under the device's `local_dma_lkey` is
-    // his until the request has completed.
+    // SAFETY: By the post the consumer promises that memory under the device's `local_dma_lkey` is
+    // the consumer's until the request has completed.
     Ok(unsafe { Posted::new(wr_id, Sges(sges.iter())) })
 }
 
 /// A request for the send queue.
 pub(crate) struct SendRequest<'a> {
-    /// How to treat it.
+    /// The flags of the request.
     pub(crate) flags: SendFlags,
-    /// What to do.
+    /// The operation.
     pub(crate) op: SendOp,
-    /// The local memory, and what the consumer calls the request.
+    /// The local memory, and the consumer's number for the request.
     pub(crate) posted: Posted<Sges<'a>>,
 }
 
 /// A work request in a chain. C: `struct ib_send_wr`, `struct ib_recv_wr`.
 pub(crate) trait WorkRequest: Copy {
-    /// The one after it, or null.
+    /// The next request of the chain, or null.
     fn next(&self) -> *const Self;
 }
 
@@ -134,7 +134,7 @@ impl<'a, W: WorkRequest> WrChain<'a, W> {
         }
     }
 
-    /// Has a chain posted by `post`, and turns the result into that for C.
+    /// Posts a chain through `post`, and converts the result for C.
     ///
     /// # Safety
     ///
@@ -152,19 +152,19 @@ impl<'a, W: WorkRequest> WrChain<'a, W> {
             return 0;
         };
         if !bad_wr.is_null() {
-            // SAFETY: The caller says that it is writable.
+            // SAFETY: The caller says that `bad_wr` is writable.
             unsafe { bad_wr.write_unaligned(chain.current) };
         }
         error.to_errno()
     }
 
-    /// Goes on to the next request, and gives a copy of it; `None` at the end. `current` is
-    /// where it stands.
+    /// Advances to the next request, and returns a copy; `None` at the end. `current` then points
+    /// at that request.
     #[inline]
     pub(super) fn advance(&mut self) -> Option<W> {
-        // SAFETY: By the invariant it is null or a valid request.
+        // SAFETY: By the invariant this is null or a valid request.
         let wr = unsafe { self.next.cast::<Unaligned<W>>().as_ref() }?.get();
-        // INVARIANT: `next` is a valid request, and the one behind it of the same chain.
+        // INVARIANT: `next` is a valid request, and its successor is null or of the same chain.
         self.current = self.next;
         self.next = wr.next();
         Some(wr)
@@ -187,21 +187,21 @@ impl<'a> SendChain<'a> {
         Ok(Some(SendRequest {
             // CAST: A set of bits, kept bit by bit.
             flags: SendFlags::from_bits(wr.send_flags as u32),
-            // SAFETY: The request is part of a valid chain, so its region is live, too; the copy was
-            // made just now.
+            // SAFETY: The request is part of a valid chain, so its region is live, too; the copy
+            // was made just now.
             op: unsafe { send_op(self.current, &wr, posted.sges()) }?,
             posted,
         }))
     }
 }
 
-/// Reads what `wr`, a copy of the request at `at` with the list `sges`, asks for. `EINVAL` for what
-/// is not known here.
+/// Reads the operation of `wr`, a copy of the request at `at` with the list `sges`. `EINVAL` for an
+/// operation that is not known here.
 ///
 /// # Safety
 ///
 /// The request is valid, and embedded in the structure that its opcode says; the region of a
-/// registration is null or a live one.
+/// registration is null or live.
 #[inline]
 unsafe fn send_op(
     at: *const bindings::ib_send_wr,
@@ -257,9 +257,9 @@ unsafe fn send_op(
     })
 }
 
-/// The token that a read with invalidate ends: that of its sink, the first element. The one in the
-/// request does not matter, as with siw, cxgb4 and irdma: some consumers leave it unset, and
-/// `rdma_rw` puts a key of the sink there that may be out of date.
+/// The token that a read with invalidate ends: that of its sink, the first element. The token in
+/// the request does not matter, as with siw, cxgb4 and irdma: some consumers leave it unset, and
+/// `rdma_rw` sets a key of the sink that may be out of date.
 fn sink(mut sges: Sges<'_>) -> Result<Token> {
     Ok(sges.next().ok_or(EINVAL)?.token())
 }
@@ -271,7 +271,7 @@ fn sink(mut sges: Sges<'_>) -> Result<Token> {
 /// The request at `wr` is embedded in an `ib_rdma_wr`.
 #[inline]
 unsafe fn remote_addr(wr: *const bindings::ib_send_wr) -> RemoteAddr {
-    // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
+    // SAFETY: The caller says that `wr` is embedded in an `ib_rdma_wr`.
     let rdma = unsafe { container_of!(wr, bindings::ib_rdma_wr, wr).read_unaligned() };
     RemoteAddr {
         addr: rdma.remote_addr,
@@ -287,7 +287,7 @@ unsafe fn remote_addr(wr: *const bindings::ib_send_wr) -> RemoteAddr {
 /// The request at `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one.
 #[inline]
 unsafe fn reg_mr(wr: *const bindings::ib_send_wr) -> Result<SendOp> {
-    // SAFETY: The caller says that it is embedded in an `ib_reg_wr`.
+    // SAFETY: The caller says that `wr` is embedded in an `ib_reg_wr`.
     let reg = unsafe { container_of!(wr, bindings::ib_reg_wr, wr).read_unaligned() };
     if reg.mr.is_null() {
         return Err(EINVAL);
@@ -314,7 +314,7 @@ unsafe fn reg_mr(wr: *const bindings::ib_send_wr) -> Result<SendOp> {
 /// The request at `wr` is embedded in an `ib_atomic_wr`.
 #[inline]
 unsafe fn atomic_op(wr: *const bindings::ib_send_wr, opcode: bindings::ib_wr_opcode) -> SendOp {
-    // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
+    // SAFETY: The caller says that `wr` is embedded in an `ib_atomic_wr`.
     let atomic = unsafe { container_of!(wr, bindings::ib_atomic_wr, wr).read_unaligned() };
     let at = RemoteAddr {
         addr: atomic.remote_addr,
@@ -447,7 +447,7 @@ mod tests {
                     invalidate: None,
                 }),
             ),
-            // It has no sink.
+            // A request without a list has no sink.
             (bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV, Err(EINVAL)),
         ] {
             let mut rdma = bindings::ib_rdma_wr {
@@ -456,7 +456,7 @@ mod tests {
                 rkey: 8,
             };
             rdma.wr.ex.invalidate_rkey = 9;
-            // SAFETY: The request is embedded in what its opcode says.
+            // SAFETY: The request is embedded in the structure that its opcode says.
             kunit_assert_eq!(unsafe { without_list(&rdma.wr) }, expected);
         }
     }
@@ -476,7 +476,7 @@ mod tests {
                 lkey,
             })
         });
-        // SAFETY: The request is embedded in what its opcode says.
+        // SAFETY: The request is embedded in the structure that its opcode says.
         let op = unsafe { send_op(&rdma.wr, &rdma.wr, Sges(sinks.iter())) };
         let expected = SendOp::Read {
             from: REMOTE,
@@ -500,17 +500,17 @@ mod tests {
             compare: 5,
             swap: 6,
         };
-        // SAFETY: The request is embedded in what its opcode says.
+        // SAFETY: The request is embedded in the structure that its opcode says.
         kunit_assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(swaps));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         let adds = SendOp::FetchAdd { at: REMOTE, add: 5 };
-        // SAFETY: The request is embedded in what its opcode says.
+        // SAFETY: The request is embedded in the structure that its opcode says.
         kunit_assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(adds));
     }
 
     #[test]
     fn a_registration_is_of_the_region_of_its_key() {
-        // SAFETY: The structure is of C, where all zeros are a value.
+        // SAFETY: The structure is C's, and all zeros are a valid value.
         let mut mr: bindings::ib_mr = unsafe { core::mem::zeroed() };
         mr.rkey = 0x1234_5601;
         mr.iova = 3;
@@ -532,7 +532,8 @@ mod tests {
                 key,
                 access,
             };
-            // SAFETY: The request is embedded in what its opcode says, and the region is there.
+            // SAFETY: The request is embedded in the structure that its opcode says; the region is
+            // live.
             unsafe { without_list(&reg.wr) }
         };
         kunit_assert_eq!(of(&mut mr, 0x1234_5677, writes | local), Ok(registers));
@@ -572,7 +573,7 @@ mod tests {
             bytes[at + 8..at + 12].copy_from_slice(&2u32.to_ne_bytes());
             bytes[at + 12..at + 16].copy_from_slice(&3u32.to_ne_bytes());
             let list = bytes[at..].as_ptr();
-            // SAFETY: One entry is there, and is not used.
+            // SAFETY: The list has one entry, and its memory is not used.
             let one = unsafe { posted(9, list.cast(), 1) }?;
             let sge = one.sges().next().ok_or(EINVAL)?;
             kunit_assert_eq!((sge.addr(), sge.len(), sge.token().raw()), (1, 2, 3));
@@ -585,7 +586,7 @@ mod tests {
     #[test]
     fn scatter_lists_are_checked() {
         let list = [bindings::ib_sge::default()];
-        // SAFETY: One entry is there; the calls read none.
+        // SAFETY: The list has one entry; the calls read none.
         unsafe {
             assert!(posted(1, list.as_ptr(), 1).is_ok_and(|one| one.sges().len() == 1));
             assert!(posted(1, ptr::null(), 0).is_ok_and(|none| none.sges().len() == 0));

@@ -26,7 +26,7 @@ pub(crate) type Storage = bindings::__kernel_sockaddr_storage;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 
-/// Bytes of a `sockaddr_storage`: family, port, then what the family says.
+/// The bytes of a `sockaddr_storage`: family, port, then the fields of the family.
 ///
 /// IPv4: address at 4. IPv6: flow label at 4, address at 8, scope at 24.
 type Bytes = [u8; size_of::<Storage>()];
@@ -39,7 +39,7 @@ fn take<const N: usize>(bytes: &Bytes, at: usize) -> [u8; N] {
 
 /// Reads an address; `None` if it is neither IPv4 nor IPv6.
 pub(crate) fn read(storage: &Storage) -> Option<SocketAddr> {
-    // SAFETY: `storage` is initialised, has the size of `Bytes`, and bytes have no alignment.
+    // SAFETY: `storage` is initialised and has the size of `Bytes`, whose alignment is 1.
     let bytes = unsafe { &*ptr::from_ref(storage).cast::<Bytes>() };
     let port = u16::from_be_bytes(take(bytes, 2));
     match u16::from_ne_bytes(take(bytes, 0)) {
@@ -54,7 +54,7 @@ pub(crate) fn read(storage: &Storage) -> Option<SocketAddr> {
     }
 }
 
-/// Reads an address from bytes, which may be fewer than a storage has: what is missing is zero.
+/// Reads an address from `bytes`; missing bytes at the end count as zero.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     let mut storage: Bytes = [0; size_of::<Storage>()];
     for (to, from) in storage.iter_mut().zip(bytes) {
@@ -64,8 +64,8 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     read(&unsafe { storage.as_ptr().cast::<Storage>().read_unaligned() })
 }
 
-/// How many bytes an address of that family has in C; for one that is neither IPv4 nor IPv6 those
-/// of the family alone.
+/// Returns the length in bytes of a C address of `family`; for a family other than IPv4 and IPv6,
+/// the length of the family field alone.
 pub(crate) const fn length_of(family: u16) -> u32 {
     match family {
         AF_INET => 16,

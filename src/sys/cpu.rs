@@ -26,20 +26,20 @@ pub(crate) fn current() -> u32 {
     CpuId::current().as_u32()
 }
 
-/// How many processors there can be. Any context.
+/// Returns the number of possible processors. Any context.
 pub(crate) fn count_possible() -> u32 {
     // SAFETY: Reads a mask that is constant after boot.
     unsafe { bindings::ndk_cpu_possible() }
 }
 
-/// The processors, spread over so many groups as the kernel spreads interrupts and block queues:
-/// the first of each group.
+/// Spreads the processors over `groups` groups, as the kernel spreads interrupts and block queues,
+/// and returns the first processor of each group.
 ///
 /// Process context. `ENOMEM` when there is no memory.
 pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
     // CAST: widening.
     let mut cpus = KVec::from_elem(0, groups as usize, GFP_KERNEL)?;
-    // SAFETY: There is room for `groups` numbers, which are written during the call.
+    // SAFETY: `cpus` has `groups` elements, which the function writes during the call.
     to_result(unsafe { bindings::ndk_cpu_spread(cpus.as_mut_ptr(), groups) })?;
     Ok(cpus)
 }
@@ -48,32 +48,31 @@ pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
 ///
 /// # Invariants
 ///
-/// Points at a live per-processor allocation of `N` zeroed `u64`, which only `drop` frees.
+/// Points at a live per-processor allocation of `N` initialised `u64`, which only `drop` frees.
 pub(crate) struct PerCpuCounters<const N: usize>(NonNull<c_void>);
 
 // SAFETY: The allocation belongs to no thread and is only changed by per-processor additions.
 unsafe impl<const N: usize> Send for PerCpuCounters<N> {}
-// SAFETY: Additions are per processor, and sums read each counter at once.
+// SAFETY: Additions are per processor, and a sum reads each counter in a single load.
 unsafe impl<const N: usize> Sync for PerCpuCounters<N> {}
 
 impl<const N: usize> PerCpuCounters<N> {
-    /// Makes counters that all are zero. Process context. `ENOMEM` when there is no memory.
+    /// Makes counters, all zero. Process context. `ENOMEM` when there is no memory.
     pub(crate) fn new() -> Result<Self> {
         // CAST: `N` counts the names of one table; a per-processor area is far below 4 GiB.
-        // SAFETY: Allocates; nothing is required of the caller but process context.
+        // SAFETY: The function requires process context only.
         let area = unsafe { bindings::ndk_percpu_alloc(N as u32) };
-        // INVARIANT: The new allocation is this object's, and comes zeroed.
+        // INVARIANT: The new allocation belongs to this object alone, and is zeroed.
         Ok(Self(NonNull::new(area).ok_or(ENOMEM)?))
     }
 
-    /// Adds `n` to counter `index`; does nothing if there is none. Any context.
+    /// Adds `n` to counter `index`; ignores an unknown index. Any context.
     #[inline]
     pub(crate) fn add(&self, index: usize, n: u64) {
         self.add_each([(index, n)]);
     }
 
-    /// Adds to several counters, each by its index; to none if one of them is not there. Any
-    /// context.
+    /// Adds to several counters, each by its index; to none if any index is unknown. Any context.
     #[inline]
     pub(crate) fn add_each<const K: usize>(&self, adds: [(usize, u64); K]) {
         if adds.iter().all(|(index, _)| *index < N) {
@@ -83,28 +82,28 @@ impl<const N: usize> PerCpuCounters<N> {
                 n,
             });
             // CAST: a handful.
-            // SAFETY: By the invariant the allocation has a counter of each index; the list is read
-            // during the call.
+            // SAFETY: Each index is below `N`, so by the invariant the allocation has its counter;
+            // the list is read during the call.
             unsafe { bindings::ndk_percpu_add(self.0.as_ptr(), adds.as_ptr(), K as u32) };
         }
     }
 
     /// The sum of counter `index` over all processors; zero if there is none. Any context.
     ///
-    /// Additions made meanwhile may or may not be in it.
+    /// Concurrent additions may or may not be in the sum.
     pub(crate) fn sum(&self, index: usize) -> u64 {
         if index >= N {
             return 0;
         }
         // CAST: `index` is below `N`, which fits as in `new`.
-        // SAFETY: By the invariant the allocation has a counter of this index.
+        // SAFETY: `index` is below `N`, so by the invariant the allocation has this counter.
         unsafe { bindings::ndk_percpu_sum(self.0.as_ptr(), index as u32) }
     }
 }
 
 impl<const N: usize> Drop for PerCpuCounters<N> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant the allocation is live and nobody else frees it.
+        // SAFETY: By the invariant the allocation is live, and only this frees it.
         unsafe { bindings::ndk_percpu_free(self.0.as_ptr()) };
     }
 }
@@ -114,7 +113,7 @@ impl<const N: usize> Drop for PerCpuCounters<N> {
 mod tests {
     use super::*;
 
-    /// How many processors are online at the moment. Any context.
+    /// Returns the number of processors that are online now. Any context.
     fn count_online() -> u32 {
         // SAFETY: Reads an atomic counter.
         unsafe { bindings::ndk_cpu_online_count() }
@@ -137,7 +136,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if processor `cpu` exists and is online at the moment. Any context.
+    /// Returns true if processor `cpu` exists and is online now. Any context.
     pub(crate) fn is_online(cpu: u32) -> bool {
         // SAFETY: The function checks the number before it looks at the mask.
         unsafe { bindings::ndk_cpu_is_online(cpu) }

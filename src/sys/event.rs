@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion that any context may signal.
+//! A completion that any context but NMI may signal.
 //!
-//! Adds to [`kernel::sync::Completion`] the bounded wait and the way back to
-//! "not yet".
+//! Adds to [`kernel::sync::Completion`] a bounded wait and a reset.
 //!
 //! C header: [`include/linux/completion.h`](srctree/include/linux/completion.h)
 
@@ -15,7 +14,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// Something that happens once, until [`Event::reset`].
+/// An event that happens once, until [`Event::reset`].
 #[pin_data]
 pub(crate) struct Event {
     #[pin]
@@ -38,13 +37,13 @@ impl Event {
         })
     }
 
-    /// Lets the event happen and wakes every waiter. Any context but NMI. C: `complete_all()`.
+    /// Signals the event and wakes every waiter. Any context but NMI. C: `complete_all()`.
     pub(crate) fn signal(&self) {
         // SAFETY: `new` initialised the completion.
         unsafe { bindings::complete_all(self.inner.get()) };
     }
 
-    /// Waits for the event, however long. Process context.
+    /// Waits for the event without a time limit. Process context.
     pub(crate) fn wait(&self) {
         // SAFETY: `new` initialised the completion.
         unsafe { bindings::wait_for_completion(self.inner.get()) };
@@ -57,7 +56,7 @@ impl Event {
         unsafe { bindings::wait_for_completion_timeout(self.inner.get(), limit) != 0 }
     }
 
-    /// Makes the event one that has not happened; nobody may be waiting.
+    /// Clears the event; no task may be waiting.
     pub(crate) fn reset(&self) {
         // SAFETY: `new` initialised the completion.
         unsafe { bindings::ndk_completion_reinit(self.inner.get().cast()) };

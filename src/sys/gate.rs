@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Gate`]: a value that others may use while it is open, and that nobody uses after it closed.
+//! [`Gate`]: a value that is shared while its gate is open, and unused once the gate is closed and
+//! drained.
 //!
-//! This is the one mechanism behind every revocation of the project: local and remote
-//! invalidation, deregistration, unbinding a window. Whoever wants to use the value enters with a
-//! key and leaves when done; the owner closes, which stops new entries at once, and then asks
-//! [`Gate::is_drained`] until the last one has left, waits for that, or has a [`Watcher`] called.
-//! One atomic word holds everything, so an entry costs one atomic operation and so does leaving.
+//! This is the one mechanism behind every revocation of the project: local and remote invalidation,
+//! deregistration, unbinding a window. A user of the value enters with a key and leaves when done.
+//! The owner closes the gate, which stops new entries at once; then the owner polls
+//! [`Gate::is_drained`], waits until the last entry has left, or has a [`Watcher`] called. The
+//! whole state is one atomic word, so an entry costs one atomic operation and so does leaving.
 //!
 //! ```text
 //!            Opening::open(key)                 close(key)
@@ -14,8 +15,8 @@
 //!     ^ begin(): only here is `&mut T` given out
 //! ```
 //!
-//! Context: everything here may be called from any context and never sleeps or spins unboundedly,
-//! but for [`Gate::wait_until_left`].
+//! Context: any, except for [`Gate::wait_until_left`], which may sleep. No other function sleeps or
+//! spins without bound.
 //!
 //! Tests: `sys/tests/gate.rs`.
 
@@ -46,19 +47,20 @@ const ENTRIES: u64 = 0xFFFF_FFFF;
 const KEY_SHIFT: u32 = 32;
 const OPEN: u64 = 1 << 40;
 const BUSY: u64 = 1 << 41;
-/// Somebody waits until nobody is inside and nobody changes the value.
+/// A task waits until the gate has neither an entry nor an [`Opening`].
 const WAITED: u64 = 1 << 42;
-/// The watcher is to be called then.
+/// The watcher is called when the gate has neither an entry nor an [`Opening`].
 const WATCHED: u64 = 1 << 43;
 
-/// Who is called when nobody is inside a gate any more, and nobody changes the value: once for each
-/// [`Gate::watch`], or more often.
+/// A callback for a gate that has neither an entry nor an [`Opening`] any more. At least one call
+/// answers each [`Gate::watch`] that returns true; one call may answer several.
 pub(crate) trait Watcher {
-    /// It is so, or was a moment ago. Any context, under the locks of who left.
+    /// Called when the last entry has left or the [`Opening`] has ended; by now the gate may be in
+    /// use again. Any context, under the locks of the caller that left.
     fn left(&self);
 }
 
-/// Nobody.
+/// No watcher.
 impl Watcher for () {
     fn left(&self) {}
 }
@@ -70,12 +72,13 @@ impl Watcher for () {
 /// - `word` bits 0 to 31 count the [`GateGuard`] that exist.
 /// - `OPEN` and `BUSY` are never set together.
 /// - `BUSY` is set exactly while an [`Opening`] exists; it is set only when no entry exists.
-/// - `&T` exists only under an [`GateGuard`], `&mut T` only under the [`Opening`].
+/// - `&T` exists only under a [`GateGuard`] or the [`Opening`], `&mut T` only under the
+///   [`Opening`].
 #[pin_data]
 pub(crate) struct Gate<T, W: Watcher = ()> {
     word: Atomic<u64>,
     value: UnsafeCell<T>,
-    /// Who may watch.
+    /// The watcher that [`Gate::watch`] has called.
     #[pin]
     pub(crate) watcher: W,
 }
@@ -86,7 +89,7 @@ unsafe impl<T: Send, W: Watcher + Send> Send for Gate<T, W> {}
 // between them (needs `Send`), and the two never exist at once. `&W` is shared.
 unsafe impl<T: Send + Sync, W: Watcher + Sync> Sync for Gate<T, W> {}
 
-/// Why an entry or a closing was refused.
+/// The reason for a refused entry or closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The gate is not open.
@@ -118,9 +121,10 @@ impl<T, W: Watcher> Gate<T, W> {
         })
     }
 
-    /// Has the watcher called, unless it is not to be waited for: the gate is open, or nobody is
-    /// inside and nobody changes the value. Returns true if it will be called, or has been by now.
-    /// What the entries did is visible then.
+    /// Has the watcher called when the gate has neither an entry nor an [`Opening`]. Returns true
+    /// if the watcher will be called, or has been by now; returns false, without a call, if the
+    /// gate is open or has neither already. The effects of the entries are visible to the watcher,
+    /// and after false.
     pub(crate) fn watch(&self) -> bool {
         let asked = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
             busy if busy & OPEN == 0 && busy != 0 => Ok(word | WATCHED),
@@ -129,8 +133,8 @@ impl<T, W: Watcher> Gate<T, W> {
         asked.is_ok()
     }
 
-    /// Nobody is inside any more, or nobody changes the value: notifies those that had asked for
-    /// that when the word was `old`.
+    /// Notifies the waiter and the watcher that had asked when the word was `old`: the last entry
+    /// has left, or the [`Opening`] has ended.
     #[cold]
     fn notify(&self, old: u64) {
         if old & WAITED != 0 {
@@ -138,7 +142,7 @@ impl<T, W: Watcher> Gate<T, W> {
             unsafe { bindings::ndk_wake_waiters(self.word.as_ptr()) };
         }
         if old & WATCHED != 0 {
-            // First: who asks from here on is called once more.
+            // Cleared first: a later request causes another call.
             let Ok(_) = self.update(|word| Ok::<_, Infallible>(word & !WATCHED));
             self.watcher.left();
         }
@@ -150,7 +154,7 @@ impl<T, W: Watcher> Gate<T, W> {
         self.enter_under(Some(key))
     }
 
-    /// Enters, if the gate is open, whatever its key is.
+    /// Enters, if the gate is open, under any key.
     #[inline]
     pub(crate) fn enter_any(&self) -> Result<GateGuard<'_, T, W>, Refused> {
         self.enter_under(None)
@@ -158,7 +162,7 @@ impl<T, W: Watcher> Gate<T, W> {
 
     #[inline]
     fn enter_under(&self, key: Option<u8>) -> Result<GateGuard<'_, T, W>, Refused> {
-        // `Acquire`, so that who is refused sees why the gate was closed.
+        // `Acquire`: a refused caller sees the writes that preceded the closing.
         let mut word = self.word.load(Acquire);
         loop {
             check(word, key)?;
@@ -175,16 +179,17 @@ impl<T, W: Watcher> Gate<T, W> {
 
     /// Closes the gate, if it is open (under `key`, when one is given): no new entry from now on.
     ///
-    /// Entries that exist go on; [`Gate::is_drained`] returns true once the last one has left.
+    /// Entries that exist go on; [`Gate::is_drained`] returns true once the last entry has left.
     pub(crate) fn close(&self, key: Option<u8>) -> Result<(), Refused> {
         self.update(|word| check(word, key).map(|()| word & !OPEN))?;
         Ok(())
     }
 
-    /// Makes of the word what `change` says and returns what it was, unless that is an error.
+    /// Replaces the word by the result of `change` and returns the old word; an error leaves the
+    /// word as it is.
     fn update<E>(&self, change: impl Fn(u64) -> Result<u64, E>) -> Result<u64, E> {
         loop {
-            // `Acquire`, so that who goes by an error sees what led to it.
+            // `Acquire`: a caller that gets an error sees the writes that led to it.
             let word = self.word.load(Acquire);
             if self.word.cmpxchg(word, change(word)?, Full).is_ok() {
                 return Ok(word);
@@ -193,11 +198,11 @@ impl<T, W: Watcher> Gate<T, W> {
     }
 
     /// Closes the gate, if it is open (under `key`, when one is given), no entry exists, and `may`
-    /// agrees; else it stays as it is. Returns true if it did; what earlier entries did is visible
-    /// then.
+    /// agrees; otherwise leaves it as it is. Returns true if the gate was closed; the effects of
+    /// earlier entries are visible then.
     ///
-    /// `may` is asked from inside: what it looks at does not change with the gate before that is
-    /// closed.
+    /// `may` runs under an entry, which ends with the closing: state that changes only while the
+    /// gate is drained does not change in between.
     #[inline]
     pub(crate) fn close_unused(&self, key: Option<u8>, may: impl FnOnce() -> bool) -> bool {
         let word = self.word.load(Relaxed);
@@ -210,8 +215,9 @@ impl<T, W: Watcher> Gate<T, W> {
             return false;
         }
         let inside = GateGuard { gate: self };
-        // INVARIANT: one `GateGuard` less: the one inside leaves with the closing and is forgotten.
-        // As it was there until then, the gate is open as it was. No task waits for it to leave.
+        // INVARIANT: one `GateGuard` less: the entry leaves with the closing, and its guard is
+        // forgotten. The entry excluded another opening, so the gate is open as it was. No task
+        // waits for the entry: the word has neither `WAITED` nor `WATCHED`.
         let closed = may() && self.word.cmpxchg(word + 1, word & !OPEN, Full).is_ok();
         if closed {
             core::mem::forget(inside);
@@ -219,39 +225,39 @@ impl<T, W: Watcher> Gate<T, W> {
         closed
     }
 
-    /// Returns true if the gate is closed and the last entry has left. What they did is visible
-    /// then.
+    /// Returns true if the gate is closed and the last entry has left. The effects of the entries
+    /// are visible then.
     #[inline]
     pub(crate) fn is_drained(&self) -> bool {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
-    /// Waits until there is no entry and nobody changes the value, or the gate was opened again.
-    /// What the entries did is visible then. One at a time: for the one who closes it. May sleep.
+    /// Waits until the gate has neither an entry nor an [`Opening`], or was opened again. The
+    /// effects of the entries are visible then. One task at a time: the one that closes the gate.
+    /// May sleep.
     pub(crate) fn wait_until_left(&self) {
-        // Before it is looked whether one is left: the last one that leaves sees this.
+        // Set before the test for entries: the last entry sees the bit as it leaves.
         let waits = self.update(|word| match word & (ENTRIES | BUSY) {
             0 => Err(()),
             _ => Ok(word | WAITED),
         });
         if waits.is_ok() {
-            // SAFETY: The word is there as long as `self` is; the function reads it only.
+            // SAFETY: The word lives as long as `self`; the function only reads it.
             unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES | BUSY, OPEN) };
         }
-        // An error means that nobody waited.
+        // An error means that the bit was not set.
         let _ = self.update(|word| match word & WAITED {
             0 => Err(()),
             _ => Ok(word & !WAITED),
         });
     }
 
-    /// Returns true if the gate is open now; then what earlier entries did is visible, too.
+    /// Returns true if the gate is open now; the effects of earlier entries are visible then.
     pub(crate) fn is_open(&self) -> bool {
         self.word.load(Acquire) & OPEN != 0
     }
 
-    /// Whether the gate is open, whether it is drained, and the key of the last opening; all at one
-    /// time.
+    /// The open state, the drained state and the key of the last opening, all of one moment.
     pub(crate) fn snapshot(&self) -> (bool, bool, u8) {
         let word = self.word.load(Acquire);
         let drained = word & (OPEN | ENTRIES) == 0;
@@ -265,9 +271,9 @@ impl<T, W: Watcher> Gate<T, W> {
 
     /// Takes a closed and drained gate, to change the value and open it again.
     ///
-    /// `None` while it is open, has entries left, or somebody else holds it.
+    /// `None` while the gate is open, has entries, or has another [`Opening`].
     pub(crate) fn begin(&self) -> Option<Opening<'_, T, W>> {
-        // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; this pairs with the
+        // INVARIANT: `BUSY` is set only without `OPEN`, `BUSY` and entries; this pairs with the
         // last leave.
         let taken = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
             0 => Ok(word | BUSY),
@@ -295,16 +301,16 @@ fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
     }
 }
 
-/// The right to use the value of an open gate; leaves on drop.
+/// An entry: the right to use the value of a gate that was open. Leaves on drop.
 pub(crate) struct GateGuard<'a, T, W: Watcher = ()> {
     gate: &'a Gate<T, W>,
 }
 
 impl<T, W: Watcher> GateGuard<'_, T, W> {
-    /// Closes the gate, if it was not closed since this entered: no new entry from now on. That
-    /// ends what this entered, for the value does not change before this has left.
+    /// Closes the gate, if it was not closed since this entry: no new entry from now on. This ends
+    /// the opening that was entered: the value does not change before this entry has left.
     ///
-    /// [`Refused::NotOpen`] if it was closed before. Any context.
+    /// [`Refused::NotOpen`] if the gate was closed before. Any context.
     pub(crate) fn close(&self) -> Result<(), Refused> {
         self.gate.close(None)
     }
@@ -324,10 +330,9 @@ impl<T, W: Watcher> Deref for GateGuard<'_, T, W> {
 impl<T, W: Watcher> Drop for GateGuard<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
-        // INVARIANT: one `GateGuard` less. `Full` hands what it did to whoever sees the gate
-        // drained, and orders the leave before what comes next: who leaves looks then whether
-        // somebody waits for that, and who waits has said so before it looks whether all have left.
-        // One of the two sees the other.
+        // INVARIANT: one `GateGuard` less. `Full` makes the effects of the entry visible to a
+        // caller that sees the gate drained, and orders the leave before the search for a waiter. A
+        // waiter sets its bit before it tests for entries, so one of the two sees the other.
         let old = self.gate.word.fetch_sub(1, Full);
         if old & (WAITED | WATCHED) != 0 && old & ENTRIES == 1 {
             self.gate.notify(old);
@@ -344,13 +349,13 @@ impl<T, W: Watcher> Opening<'_, T, W> {
     /// Opens the gate under `key`.
     pub(crate) fn open(self, key: u8) {
         let key = u64::from(key) << KEY_SHIFT;
-        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
-        // word while `BUSY` is set, but for who waits.
+        // INVARIANT: `BUSY` is cleared as the `Opening` goes, and `OPEN` is set. While `BUSY` is
+        // set, other callers change only `WAITED` and `WATCHED`.
         self.end(|word| OPEN | key | word & (WAITED | WATCHED));
         core::mem::forget(self);
     }
 
-    /// Makes of the word what `change` says, and notifies those that wait for that.
+    /// Replaces the word by the result of `change`, and notifies the waiter and the watcher.
     fn end(&self, change: impl Fn(u64) -> u64) {
         let Ok(old) = self.gate.update(|word| Ok::<_, Infallible>(change(word)));
         if old & (WAITED | WATCHED) != 0 {
@@ -377,7 +382,7 @@ impl<T, W: Watcher> DerefMut for Opening<'_, T, W> {
 
 impl<T, W: Watcher> Drop for Opening<'_, T, W> {
     fn drop(&mut self) {
-        // INVARIANT: `BUSY` goes as the `Opening` goes.
+        // INVARIANT: `BUSY` is cleared as the `Opening` goes.
         self.end(|word| word & !BUSY);
     }
 }

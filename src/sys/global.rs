@@ -2,12 +2,12 @@
 
 //! [`Global`]: the one value of its kind in the module, set at load and taken back at unload.
 //!
-//! The kernel calls providers without a pointer of theirs in a few places (`rdma link add`); this
-//! is where they find what belongs to the whole module.
+//! In a few places (`rdma link add`) the kernel calls a provider without a pointer to its data: the
+//! provider finds the data of the whole module here.
 //!
-//! The lock is made at compile time, by C. One of the kernel's `global_lock!` has to be initialised
-//! before its first use, and that promise is unsafe. `src/rdma/link.rs` could give it: its
-//! operations are called only after it has registered them. [`Global::get`] and
+//! C initialises the lock at compile time. A lock of the kernel's `global_lock!` must be
+//! initialised before its first use, and that promise is unsafe. `src/rdma/link.rs` could give it:
+//! the kernel calls its operations only after their registration. [`Global::get`] and
 //! [`Global::replace`] could not: they are safe, and may be called before any initialisation.
 
 use core::cell::UnsafeCell;
@@ -36,13 +36,14 @@ impl<T> Global<T> {
         }
     }
 
-    /// Runs `f` alone with the value; `f` does no more than count references.
+    /// Runs `f` on the value under the lock; `f` only counts or moves references.
     fn alone<R>(&self, f: impl FnOnce(&mut Option<Arc<T>>) -> R) -> R {
-        // SAFETY: The lock is static, and not held: nothing that is called under it gets here.
+        // SAFETY: The lock is static, and this task does not hold it: no code that runs under it
+        // calls this.
         unsafe { bindings::ndk_globals_lock() };
-        // SAFETY: By the invariant nobody else touches the value while the lock is held.
+        // SAFETY: By the invariant the value is accessed only under the lock, which is held.
         let result = f(unsafe { &mut *self.value.get() });
-        // SAFETY: Taken above, by this thread.
+        // SAFETY: The lock was taken above, by this thread.
         unsafe { bindings::ndk_globals_unlock() };
         result
     }

@@ -3,14 +3,15 @@
 //! Timers of fine resolution that hold a reference to the object they are embedded in.
 //!
 //! An [`HrTimer<T>`] is to the kernel's `hrtimer` what [`Timer`](super::timer::Timer) is to its
-//! `timer_list`: a pinned field of a `T` that lives in an [`Arc`], which keeps its owner alive
-//! while it is armed and passes its reference to [`Expires::expired`], in softirq. It costs more
-//! to arm, and runs out within microseconds.
+//! `timer_list`: a pinned field of a `T` that lives in an [`Arc`]. The timer keeps its owner alive
+//! while it is armed and passes its reference to [`Expires::expired`], in softirq. It costs more to
+//! arm, and runs out within microseconds.
 //!
-//! An owner whose last reference must not go in softirq calls [`HrTimer::stop`] before it goes.
+//! An owner whose last reference must not be dropped in softirq calls [`HrTimer::stop`] first.
 //!
-//! The kernel does not take a timer off its queue while its callback runs. One that was armed anew
-//! in that time and is cancelled runs out at once instead, and [`wait_until_left`] waits for those.
+//! The kernel does not take a timer off its queue while its callback runs. A timer that was armed
+//! anew in that time and is then cancelled runs out at once instead; [`wait_until_left`] waits for
+//! such timers.
 //!
 //! C header: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h)
 
@@ -51,14 +52,15 @@ const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOF
 /// The time between two looks at a clock that a test has stopped, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// The number of [`Leaving`].
+/// The number of [`Leaving`] that exist.
 static LEAVING: Atomic<u32> = Atomic::new(0);
 
-/// A timer that was cancelled and has yet to run out; it has, when this is dropped.
+/// A cancelled timer that has yet to run out. Dropped when the timer has run out, has left its
+/// queue, or is armed anew.
 pub(crate) struct Leaving(());
 
 impl Leaving {
-    /// One more. Any context.
+    /// Counts one more. Any context.
     pub(crate) fn begin() -> Self {
         LEAVING.add(1, Relaxed);
         Self(())
@@ -71,15 +73,16 @@ impl Drop for Leaving {
     }
 }
 
-/// Waits until each timer that was cancelled before, and ran out all the same, has called its
-/// owner. The callback returns before an RCU grace period ends that begins then. May sleep.
+/// Waits until each timer that was cancelled before, and runs out all the same, has called its
+/// owner. The callback returns before the end of an RCU grace period that begins after the wait.
+/// May sleep.
 pub(crate) fn wait_until_left() {
     while LEAVING.load(Acquire) > 0 {
         fsleep(Delta::from_millis(1));
     }
 }
 
-/// A timer holds this while it is queued or its callback is about to run.
+/// The state of a timer that is queued or whose callback is about to run.
 struct Held<T> {
     owner: Arc<T>,
     leaving: Option<Leaving>,
@@ -91,8 +94,8 @@ struct Held<T> {
 ///
 /// - The timer is queued only under the lock of `owner`, and then `owner` holds a reference to the
 ///   `T` that contains the timer.
-/// - `owner` is emptied only under its lock while the timer is not queued, and by somebody else
-///   than the callback only while that does not run. So the callback finds a reference there.
+/// - `owner` is emptied only under its lock while the timer is not queued, and outside of the
+///   callback only while that does not run. So the callback finds a reference there.
 #[pin_data]
 pub(crate) struct HrTimer<T: Expires> {
     #[pin]
@@ -125,15 +128,16 @@ impl<T: Expires> HrTimer<T> {
 
     /// Makes the timer run out `ns` nanoseconds from now, whether or not it was armed.
     ///
-    /// `owner` must be the object this timer is a field of; with any other the call warns and does
-    /// nothing. Any context, also with locks held. While the callback of an earlier time is about
-    /// to run it runs all the same, and once more for this time.
+    /// `owner` must be the object that this timer is a field of; with any other the call warns and
+    /// returns. Any context, also with locks held. If the callback of an earlier time is about to
+    /// run, it still runs, and runs once more for this time.
     pub(crate) fn arm(&self, owner: &Arc<T>, ns: u64) {
         if kernel::warn_on!(!is_within(self, owner)) {
             return;
         }
         let mut slot = self.owner.lock();
-        // INVARIANT: Under the lock, and with a reference to the one that contains the timer.
+        // INVARIANT: The timer is queued below, under the lock, with a reference to the `T` that
+        // contains it.
         let held = slot.get_or_insert_with(|| Held {
             owner: owner.clone(),
             leaving: None,
@@ -143,17 +147,17 @@ impl<T: Expires> HrTimer<T> {
         self.start(if looks { LOOK_NS } else { ns });
     }
 
-    /// Queues the timer. Under the lock of `owner`, where there is a reference.
+    /// Queues the timer. Called under the lock of `owner`, which holds a reference.
     fn start(&self, ns: u64) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
-        // SAFETY: The timer was initialised by `new`; the mode is the one it was made for.
+        // SAFETY: The timer was initialised by `new`, with this mode.
         unsafe { bindings::hrtimer_start_range_ns(self.timer.get(), ns, 0, MODE) };
     }
 
     /// Disarms the timer; true if it was armed. Any context, also with locks held.
     ///
-    /// When false is returned the callback may be running, or about to run, or both: one that runs
-    /// while the timer is armed for a later time runs once more, now.
+    /// After false the callback may be running, or about to run, or both: if it runs while the
+    /// timer is armed for a later time, it runs once more, now.
     pub(crate) fn cancel(&self) -> bool {
         let mut slot = self.owner.lock();
         self.due.cancel();
@@ -163,16 +167,16 @@ impl<T: Expires> HrTimer<T> {
             self.leave(&mut slot);
             return false;
         }
-        // INVARIANT: Only a negative number says that the callback runs; so the timer is not queued
-        // now, nor before the lock is released.
+        // INVARIANT: The result is not negative, so the callback does not run; the timer is not
+        // queued now, nor before the lock is released.
         let held = slot.take();
         drop(slot);
         drop(held);
         was_queued > 0
     }
 
-    /// Has the timer, whose callback runs, run out now if it is queued for a later time. Under the
-    /// lock of `owner`, whose content this is.
+    /// Has a timer whose callback runs run out now, if it is queued for a later time. Called under
+    /// the lock of `owner`, whose content is `slot`.
     #[cold]
     fn leave(&self, slot: &mut Option<Held<T>>) {
         // SAFETY: The timer was initialised by `new`.
@@ -181,17 +185,18 @@ impl<T: Expires> HrTimer<T> {
         }
         if let Some(held) = slot {
             held.leaving.get_or_insert_with(Leaving::begin);
-            // INVARIANT: Under the lock, and with the reference that is there.
+            // INVARIANT: The timer is queued under the lock, with the reference in `slot`.
             self.start(0);
         }
     }
 
-    /// Disarms the timer and waits until its callback has returned. May sleep, and not from inside
-    /// of the callback nor with a lock that it takes; nobody arms the timer any more.
+    /// Disarms the timer and waits until its callback has returned. May sleep; must not be called
+    /// from the callback or under a lock that it takes. The caller ensures that the timer is not
+    /// armed any more.
     pub(crate) fn stop(&self) {
         // SAFETY: The timer was initialised by `new`.
         unsafe { bindings::hrtimer_cancel(self.timer.get()) };
-        // What was queued has left its reference.
+        // A timer that was queued has left its reference in `owner`.
         self.cancel();
     }
 
@@ -202,12 +207,13 @@ impl<T: Expires> HrTimer<T> {
         // SAFETY: The caller says that `timer` is the field of an `HrTimer<T>`.
         let this = unsafe { container_of!(Opaque::cast_from(timer), Self, timer) };
         let (owner, leaving) = {
-            // SAFETY: By the invariant there is a reference in `owner`, which keeps `this` alive
-            // until it is taken below; then the one taken does.
+            // SAFETY: By the invariant `owner` holds a reference, which keeps `this` alive until it
+            // is taken below; from then on the taken reference does.
             let mut slot = unsafe { (*this).owner.lock() };
             // SAFETY: As above.
             if unsafe { (*this).due.is_early() } {
-                // INVARIANT: Under the lock, and the reference stays.
+                // INVARIANT: The timer is queued under the lock, and the reference stays in
+                // `owner`.
                 // SAFETY: As above.
                 unsafe { (*this).start(LOOK_NS) };
                 return bindings::hrtimer_restart::HRTIMER_NORESTART;
@@ -215,7 +221,7 @@ impl<T: Expires> HrTimer<T> {
             // SAFETY: As above; the timer was initialised by `new`.
             match unsafe { bindings::ndk_hrtimer_is_queued(timer) } {
                 true => (slot.as_ref().map(|held| held.owner.clone()), None),
-                // INVARIANT: Not queued, and this is the callback.
+                // INVARIANT: The timer is not queued, and this is its callback.
                 false => match slot.take() {
                     Some(held) => (Some(held.owner), held.leaving),
                     None => (None, None),
@@ -299,7 +305,7 @@ mod tests {
     fn stopped_timer_gives_its_reference_back() -> Result {
         for ns in cases([LONG_NS, 0, 1_000, 20_000, 100_000]) {
             let alarm = alarm()?;
-            // The first callback is not to arm again.
+            // The first callback does not arm again.
             alarm.times.store(1, Relaxed);
             alarm.timer.arm(&alarm, ns);
             alarm.timer.stop();
@@ -321,7 +327,7 @@ mod tests {
         Ok(())
     }
 
-    /// Arms its timer for long in the callback, and cancels that before this returns.
+    /// Arms its timer for long in the callback, and cancels the timer before the callback returns.
     #[pin_data(PinnedDrop)]
     struct Undecided {
         #[pin]
@@ -334,7 +340,7 @@ mod tests {
         #[pin]
         is_gone: Event,
         times: Atomic<u32>,
-        /// The answer of the cancel.
+        /// The result of the cancel.
         is_cancelled: Atomic<u32>,
         /// The number of timers that had yet to run out by then.
         leaving: Atomic<u32>,
@@ -347,7 +353,7 @@ mod tests {
             }
             this.timer.arm(&this, LONG_NS);
             let is_cancelled = this.timer.cancel();
-            // Once more: it counts once.
+            // A second cancel counts no second timer.
             let again = this.timer.cancel();
             this.signs
                 .is_cancelled

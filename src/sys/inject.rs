@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Fault injection: the faults that a device was told to make, and where they hit.
+//! Fault injection: the faults that a device was told to make, and the places where they hit.
 //!
-//! Each device has one fault of each [`Fault`], off until somebody gives it a probability in
-//! debugfs. Whoever comes by a place where one may hit asks [`is_on`] first, which is a static
-//! branch, and then [`Faults::hits`]. On a kernel without `CONFIG_FAULT_INJECTION_DEBUG_FS` the
-//! first is `false` and the second is not there to be called.
+//! Each device has one fault of each [`Fault`], off until it is given a probability in debugfs.
+//! Code at a place where a fault may hit asks [`is_on`] first, which is a static branch, and then
+//! [`Faults::hits`]. On a kernel without `CONFIG_FAULT_INJECTION_DEBUG_FS` the first is constantly
+//! `false`, and no fault hits.
 //!
-//! What is exact: of those that a fault meets, which are numbered for each queue pair from the
-//! moment when the probability was set, the same numbers are hit in each run with one seed.
+//! The hits are reproducible: the sites that a fault meets are numbered for each queue pair, from
+//! the moment when the probability was set, and each run with the same seed hits the same numbers.
 //!
 //! C header: [`include/linux/fault-inject.h`](srctree/include/linux/fault-inject.h)
 
@@ -49,17 +49,17 @@ pub(crate) enum Fault {
     RejectConnect = bindings::ndk_fault_kind_NDK_FAULT_REJECT_CONNECT,
     /// The connect takes longer.
     DelayConnect = bindings::ndk_fault_kind_NDK_FAULT_DELAY_CONNECT,
-    /// Something that the connection manager should have heard of gets lost.
+    /// An event for the connection manager is lost.
     DropEvent = bindings::ndk_fault_kind_NDK_FAULT_DROP_EVENT,
     /// Making an object fails.
     NoMemory = bindings::ndk_fault_kind_NDK_FAULT_NO_MEMORY,
 }
 
-/// How many faults a device has.
+/// The number of faults of a device.
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
 const COUNT: usize = bindings::ndk_fault_kind_NDK_FAULT_COUNT as usize;
 
-/// What a fault meets. A fault may be told to match some of these only.
+/// The kind of a [`Site`] that a fault meets. A fault may be told to match some kinds only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum What {
@@ -81,20 +81,20 @@ pub(crate) enum What {
     Connection = bindings::ndk_fault_what_NDK_WHAT_CONNECTION,
     /// A connect request on its way to the listener.
     Request = bindings::ndk_fault_what_NDK_WHAT_REQUEST,
-    /// The answer to it.
+    /// The answer to a connect request.
     Reply = bindings::ndk_fault_what_NDK_WHAT_REPLY,
     /// The end of a connection.
     Disconnect = bindings::ndk_fault_what_NDK_WHAT_DISCONNECT,
 }
 
-/// The completions that a fault holds up.
+/// The completions that a fault delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 #[repr(u32)]
 pub(crate) enum FaultSide {
-    /// That of the request, and that of the receive that it takes.
+    /// The completion of the request, and that of the receive that the request takes.
     Both = bindings::ndk_fault_side_NDK_SIDE_BOTH,
-    /// That of the request alone, as if the acknowledgement of its message were late.
+    /// The completion of the request alone, as if the acknowledgement of its message were late.
     Requester = bindings::ndk_fault_side_NDK_SIDE_REQUESTER,
 }
 
@@ -108,25 +108,25 @@ impl FaultSide {
     }
 }
 
-/// What a fault is set to, as its files say.
+/// The settings of a fault, as its files have them.
 #[cfg(ndk_kunit)]
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// Percent of those that it meets.
+    /// Percent of the sites that the fault meets.
     pub(crate) probability: u32,
-    /// One in so many of each queue pair.
+    /// The fault hits one site in `interval`, of each queue pair.
     pub(crate) interval: u32,
-    /// How often; -1 for no limit.
+    /// The most hits; -1 for no limit.
     pub(crate) times: i32,
-    /// The one with that number of each queue pair; 0 for all.
+    /// The number of the only site to hit, of each queue pair; 0 for all.
     pub(crate) nth: u32,
-    /// That queue pair; 0 for all.
+    /// The only queue pair; 0 for all.
     pub(crate) qp: u32,
     pub(crate) usec: u32,
     pub(crate) seed: u32,
     pub(crate) status: WcStatus,
-    /// Only these; `None` for all but receives.
+    /// The only kind of site; `None` for all but receives.
     pub(crate) what: Option<What>,
     pub(crate) side: FaultSide,
 }
@@ -159,7 +159,7 @@ impl Order {
 pub(crate) fn needed() -> bool {
     let is_there = cfg!(CONFIG_FAULT_INJECTION_DEBUG_FS);
     if !is_there {
-        // SAFETY: Changes what belongs to the test of the current task; the text is NUL-terminated.
+        // SAFETY: Changes the state of this task's test only; the text is NUL-terminated.
         unsafe {
             bindings::ndk_kunit_skip(c"no CONFIG_FAULT_INJECTION_DEBUG_FS".as_char_ptr());
         }
@@ -170,31 +170,31 @@ pub(crate) fn needed() -> bool {
 /// A place where a fault may hit.
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 pub(crate) struct Site<'a> {
-    /// What comes by there.
+    /// The request, object or event there.
     pub(crate) what: What,
-    /// The number of its queue pair, and what that has met; `None` if it is of none.
+    /// The number and the counts of its queue pair; `None` for a site of no queue pair.
     pub(crate) qp: Option<(u32, &'a Counts)>,
-    /// Bytes.
+    /// The number of bytes.
     pub(crate) size: u64,
 }
 
 /// A fault that hit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit {
-    /// Which one of those that the fault has met, for its queue pair, from 1.
+    /// The number of the site among those that the fault has met for the queue pair, from 1.
     pub(crate) number: u32,
-    /// A number by chance: the same one in each run with the same seed.
+    /// A random number, the same in each run with the same seed.
     pub(crate) draw: u32,
     /// The time that the fault was set to, in microseconds.
     pub(crate) usec: u32,
-    /// What the fault was set to fail with.
+    /// The status that the fault was set to fail with.
     pub(crate) status: WcStatus,
-    /// The completions that it was set to hold up.
+    /// The completions that the fault was set to delay.
     pub(crate) side: FaultSide,
 }
 
-/// Returns true while some fault of some device has a probability: the one thing that a place costs
-/// otherwise. Any context.
+/// Returns true while any fault of any device has a probability. While none has, a site costs only
+/// this test. Any context.
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
@@ -208,7 +208,7 @@ pub(crate) fn is_on() -> bool {
     }
 }
 
-/// The kernel injects no faults.
+/// Returns false: the kernel injects no faults.
 #[cfg(not(CONFIG_FAULT_INJECTION_DEBUG_FS))]
 #[inline(always)]
 pub(crate) const fn is_on() -> bool {
@@ -227,12 +227,12 @@ mod enabled {
         Relaxed, //
     };
 
-    /// What one queue pair has met of each fault. Counted under the lock of a device's faults;
-    /// with those of several devices it would count too few.
+    /// The counts of one queue pair: the sites that each fault has met. Counted under the lock of
+    /// one device's faults; under the locks of several devices counts would be lost.
     pub(crate) struct Counts([Atomic<u64>; COUNT]);
 
     impl Counts {
-        /// Nothing.
+        /// No sites.
         pub(crate) const fn new() -> Self {
             Self([const { Atomic::new(0) }; COUNT])
         }
@@ -254,38 +254,37 @@ mod enabled {
     unsafe impl Sync for Faults {}
 
     impl Faults {
-        /// All of them, off, and without files. May sleep. `ENOMEM` when there is no memory.
+        /// All faults of a device, off and without files. May sleep. `ENOMEM` without memory.
         pub(crate) fn new() -> Result<Self> {
             // SAFETY: The function has no requirements.
             let faults = unsafe { bindings::ndk_faults_new() };
             Ok(Self(NonNull::new(faults).ok_or(ENOMEM)?))
         }
 
-        /// Makes their files, in a folder of that name; without debugfs there are none. To be
-        /// called once. May sleep.
+        /// Makes the files, in the folder `device` of debugfs. A second call makes none. May sleep.
         pub(crate) fn show(&self, device: &CStr) {
-            // SAFETY: They are there as long as `self`, and the name is NUL-terminated.
+            // SAFETY: The faults live as long as `self`, and the name is NUL-terminated.
             unsafe { bindings::ndk_faults_show(self.0.as_ptr(), device.as_char_ptr()) };
         }
 
-        /// Has their folder follow the name of the device. May sleep.
+        /// Renames the folder to `device`. May sleep.
         pub(crate) fn rename(&self, device: &CStr) {
-            // SAFETY: They are there as long as `self`, and the name is NUL-terminated.
+            // SAFETY: The faults live as long as `self`, and the name is NUL-terminated.
             unsafe { bindings::ndk_faults_rename(self.0.as_ptr(), device.as_char_ptr()) };
         }
 
-        /// Takes the files away, and turns the faults off. May sleep.
+        /// Removes the files, and turns the faults off. May sleep.
         pub(crate) fn hide(&self) {
-            // SAFETY: They are there as long as `self`.
+            // SAFETY: The faults live as long as `self`.
             unsafe { bindings::ndk_faults_hide(self.0.as_ptr()) };
         }
 
-        /// Returns true while that fault has a probability. Any context.
+        /// Returns true while `fault` has a probability. Any context.
         pub(crate) fn is_set(&self, fault: Fault) -> bool {
             self.settings(fault).probability > 0
         }
 
-        /// Returns what that fault does here if it hits. Any context.
+        /// Returns the hit of `fault` at `site`, if it hits there. Any context.
         pub(crate) fn hits(&self, fault: Fault, site: &Site<'_>) -> Option<Hit> {
             if !self.is_set(fault) {
                 return None;
@@ -308,7 +307,7 @@ mod enabled {
             counts.get().hits = counts.get().hits.wrapping_add(1);
             Some(Hit {
                 number,
-                // What it decides must not depend on whether it hits.
+                // Drawn anew: among hits the first draw is not evenly distributed.
                 draw: self::draw(fault, draw, user, number),
                 usec: settings.usec,
                 status: settings.status,
@@ -318,12 +317,12 @@ mod enabled {
 
         fn settings(&self, fault: Fault) -> Settings {
             // CAST: the number of the variant.
-            // SAFETY: They are there as long as `self`. The files change the fields by single
-            // writes, so each is read as an atomic; what tests change, they change under the lock.
+            // SAFETY: The faults live as long as `self`. The files change the fields by single
+            // writes, so each field is read as an atomic; tests change the fields under the lock.
             let read = |field: *mut u32| unsafe { Atomic::from_ptr(field) }.load(Relaxed);
-            // SAFETY: As above.
+            // SAFETY: The faults live as long as `self`.
             let of = unsafe { bindings::ndk_fault_settings(self.0.as_ptr(), fault as u32) };
-            // SAFETY: The pointers are those of the fields.
+            // SAFETY: `of` points at the settings of the fault, which live as long as `self`.
             unsafe {
                 Settings {
                     probability: read(&raw mut (*of).probability),
@@ -343,7 +342,7 @@ mod enabled {
         fn lock(&self, fault: Fault) -> Counting<'_> {
             let mut flags = 0;
             // CAST: the number of the variant.
-            // SAFETY: They are there as long as `self`; `Counting` unlocks, on this CPU.
+            // SAFETY: The faults live as long as `self`; `Counting` unlocks, on this CPU.
             let counts =
                 unsafe { bindings::ndk_fault_lock(self.0.as_ptr(), fault as u32, &mut flags) };
             // INVARIANT: The lock was taken just now, for these counts.
@@ -375,26 +374,26 @@ mod enabled {
                 },
             };
             // CAST: the number of the variant.
-            // SAFETY: They are there as long as `self`.
+            // SAFETY: The faults live as long as `self`.
             unsafe { bindings::ndk_fault_set(self.0.as_ptr(), fault as u32, &order) };
         }
     }
 
     impl Drop for Faults {
         fn drop(&mut self) {
-            // SAFETY: Nobody has them any more.
+            // SAFETY: `self` owns the faults, and no borrow of them is left.
             unsafe { bindings::ndk_faults_free(self.0.as_ptr()) };
         }
     }
 
-    /// A number by chance: the same one for the same numbers.
+    /// A random number, the same for the same arguments.
     fn draw(fault: Fault, seed: u32, user: u16, number: u32) -> u32 {
         // CAST: the number of the variant.
         // SAFETY: The function has no requirements.
         unsafe { bindings::ndk_fault_draw(seed, user.into(), number, fault as u32) }
     }
 
-    /// The lock of a device's faults, with the counts of one. Interrupts are off.
+    /// The held lock of a device's faults, with the counts of one fault. Interrupts are off.
     ///
     /// # Invariants
     ///
@@ -408,12 +407,13 @@ mod enabled {
 
     impl Counting<'_> {
         fn get(&mut self) -> &mut bindings::ndk_fault_counts {
-            // SAFETY: By the invariant nobody else changes them. The C code behind two files reads
-            // a field each without the lock; what it shows may be old, and nothing depends on it.
+            // SAFETY: By the invariant the lock is held, without which the counts do not change.
+            // The C code of two files reads one field each without the lock; the value that it
+            // shows may be old, and has no other use.
             unsafe { &mut *self.counts }
         }
 
-        /// Returns true if times, space and task filter let it fail.
+        /// Returns true if times, space and task filter let the fault hit.
         fn should_fail(&self, size: u64) -> bool {
             // CAST: the number of the variant.
             let (faults, kind) = (self.faults.0.as_ptr(), self.fault as u32);
@@ -430,10 +430,10 @@ mod enabled {
     }
 
     impl Fault {
-        /// What its folder is called.
+        /// The name of the fault's folder.
         pub(crate) fn name(self) -> &'static CStr {
             // CAST: the number of the variant.
-            // SAFETY: The names are static.
+            // SAFETY: The names are static and NUL-terminated.
             unsafe { CStr::from_char_ptr(bindings::ndk_fault_name(self as u32)) }
         }
     }
@@ -443,51 +443,51 @@ mod enabled {
 mod disabled {
     use super::*;
 
-    /// Nothing is counted.
+    /// No counts.
     pub(crate) struct Counts;
 
     impl Counts {
-        /// Nothing.
+        /// No counts.
         pub(crate) const fn new() -> Self {
             Self
         }
     }
 
-    /// There are no faults.
+    /// No faults.
     pub(crate) struct Faults;
 
     impl Faults {
-        /// None.
+        /// Makes no faults.
         pub(crate) fn new() -> Result<Self> {
             Ok(Self)
         }
 
-        /// There is nothing to be seen.
+        /// Makes no files.
         pub(crate) fn show(&self, _device: &CStr) {}
 
-        /// There is nothing to be renamed.
+        /// Renames no folder.
         pub(crate) fn rename(&self, _device: &CStr) {}
 
-        /// There was nothing.
+        /// Removes no files.
         pub(crate) fn hide(&self) {}
 
-        /// There is nothing to be set.
+        /// Sets no fault.
         #[cfg(ndk_kunit)]
         pub(crate) fn set(&self, _fault: Fault, _order: &Order) {}
 
-        /// None is.
+        /// Returns false: no fault has a probability.
         pub(crate) fn is_set(&self, _fault: Fault) -> bool {
             false
         }
 
-        /// None hits.
+        /// Returns `None`: no fault hits.
         pub(crate) fn hits(&self, _fault: Fault, _site: &Site<'_>) -> Option<Hit> {
             None
         }
     }
 
     impl Fault {
-        /// It has no folder.
+        /// A placeholder: the fault has no folder.
         pub(crate) fn name(self) -> &'static CStr {
             c"none"
         }

@@ -2,19 +2,19 @@
 
 //! Static branches, as cheap as those of C.
 //!
-//! The kernel crate's own are `asm!` blocks that may touch all memory and the flags: the compiler
-//! loads again behind each what it had loaded before.
+//! The kernel crate's own are `asm!` blocks that may touch all memory and the flags: behind each of
+//! them the compiler reloads all that it had loaded before.
 //!
 //! C header: [`include/linux/jump_label.h`](srctree/include/linux/jump_label.h)
 
 /// Returns true if a static key is on: `$field` of `$key`, which has the type `$type`.
 ///
-/// Unsafe: `$key` has to be a static one, defined in C.
+/// Unsafe: `$key` must be a static key, defined in C.
 #[cfg(CONFIG_JUMP_LABEL)]
 macro_rules! static_branch_unlikely {
     ($key:path, $type:ty, $field:ident) => {
         'branch: {
-            // `nomem`, `preserves_flags`: it is a jump or nothing, which neither touch memory
+            // `nomem`, `preserves_flags`: the code is a jump or a no-op, which touch neither memory
             // nor flags.
             kernel::asm!(
                 include!(concat!(

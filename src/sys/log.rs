@@ -9,20 +9,22 @@ pub(crate) use tests::asked;
 
 use crate::bindings;
 
-/// A limit that messages share. One that a program can bring about takes no place of another.
+/// A limit that messages share. Messages that a program can cause use up no limit of other
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Of what concerns the kernel alone: ten in five seconds.
+    /// Messages that concern the kernel alone: ten in five seconds.
     Kernel,
-    /// Of what concerns the kernel, and a program at the other end can bring about: ten a minute.
+    /// Messages that concern the kernel and that a program at the other end can cause: ten a
+    /// minute.
     PeerOfProgram,
-    /// Of what concerns a program: ten a minute.
+    /// Messages that concern a program: ten a minute.
     Program,
 }
 
 /// Returns true if a message may be printed now. Any context.
 ///
-/// The kernel counts, and says, how many messages a limit has swallowed.
+/// The kernel counts the messages that a limit has swallowed, and reports their number.
 pub(crate) fn allowed(limit: Limit) -> bool {
     #[cfg(ndk_kunit)]
     tests::count(limit);
@@ -58,7 +60,7 @@ mod tests {
         times(limit).load(Relaxed)
     }
 
-    /// Takes all that a limit has left.
+    /// Uses up the rest of a limit.
     fn use_up(limit: Limit) -> bool {
         (0..100_000).any(|_| !allowed(limit))
     }
@@ -71,7 +73,7 @@ mod tests {
             ([Kernel, Program], PeerOfProgram),
         ]) {
             // CAST: a variant's number.
-            // SAFETY: Sets an atomic counter that is there as long as the module.
+            // SAFETY: The function sets an atomic counter that lives as long as the module.
             unsafe { bindings::ndk_log_renew(limit as u32) };
             assert!(others.into_iter().all(use_up));
             assert!(allowed(limit));

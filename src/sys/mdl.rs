@@ -28,8 +28,9 @@ pub(crate) const PAGE_SIZE: u64 = kernel::page::PAGE_SIZE as u64;
 ///
 /// # Invariants
 ///
-/// `first` is the head of a chain whose descriptors and page arrays can be read, at any address, as
-/// long as this exists, and whose pages may be read and written as [`Span`] asks for.
+/// `first` is the head of a chain, or null. The descriptors and page arrays of the chain can be
+/// read, at any address, as long as this exists, and its pages may be read and written as [`Span`]
+/// requires.
 pub(crate) struct MdlChain {
     first: *const bindings::ndk_mdl,
 }
@@ -38,12 +39,12 @@ pub(crate) struct MdlChain {
 unsafe impl Send for MdlChain {}
 
 impl MdlChain {
-    /// The chain that begins at `first`, which may be null: then it is empty.
+    /// The chain that begins at `first`; null is an empty chain.
     ///
     /// # Safety
     ///
-    /// The descriptors and their page arrays must not change or go as long as the result exists.
-    /// The pages must be pinned, and stay so until a registration made of them has ended.
+    /// The descriptors and their page arrays must stay, unchanged, as long as the result exists.
+    /// The pages must be pinned, and stay pinned until a registration made of them has ended.
     pub(crate) const unsafe fn new(first: *const bindings::ndk_mdl) -> Self {
         // INVARIANT: by the safety requirements.
         Self { first }
@@ -59,24 +60,24 @@ impl MdlChain {
         core::iter::successors(at(self.first), move |mdl| at(mdl.next))
     }
 
-    /// The bytes of all descriptors.
+    /// The number of bytes of all descriptors.
     pub(crate) fn len(&self) -> u64 {
         let lengths = self.descriptors().map(|mdl| u64::from(mdl.byte_count));
         lengths.fold(0, u64::saturating_add)
     }
 
-    /// The address of the first byte; only an index.
+    /// The address of the first byte, for use as an index only.
     pub(crate) fn base(&self) -> u64 {
         self.descriptors().next().map_or(0, |mdl| begin(&mdl))
     }
 
-    /// At most how many pieces of memory the chain is made of.
+    /// The most pieces of memory that the chain may have.
     pub(crate) fn pieces(&self) -> usize {
         let pages = self.descriptors().map(|mdl| pages(&mdl));
         pages.fold(0, usize::saturating_add)
     }
 
-    /// Returns true if the first `len` bytes follow one another in addresses that do not wrap, and
+    /// Returns true if the addresses of the first `len` bytes are consecutive and do not wrap, and
     /// each descriptor up to there has its pages.
     pub(crate) fn is_contiguous(&self, len: u64) -> bool {
         let mut next = self.base();
@@ -100,9 +101,9 @@ impl MdlChain {
         left == 0
     }
 
-    /// Hands the first `len` bytes over, piece by piece.
+    /// Passes the first `len` bytes to `take`, piece by piece.
     ///
-    /// They must be contiguous.
+    /// The bytes must be contiguous.
     pub(crate) fn each_span(&self, len: u64, mut take: impl FnMut(Span) -> Result) -> Result {
         let mut left = len;
         self.each_part(|page, offset, room| {
@@ -112,15 +113,16 @@ impl MdlChain {
                 return Ok(());
             }
             // CAST: 64-bit kernel addresses.
-            // SAFETY: The part lies in a page of the chain, for which the maker of the chain
-            // has promised what a span needs.
+            // SAFETY: The part lies in a page of the chain, which by the type invariant may be used
+            // as a span requires.
             take(unsafe { Span::new((page + offset) as usize, part as usize) })
         })
     }
 
-    /// Hands over the address of each page of the first `len` bytes, until `take` says no.
+    /// Passes the address of each page of the first `len` bytes to `take`, until that returns
+    /// false.
     ///
-    /// Returns true if it came to the end. They must be contiguous.
+    /// Returns true if the end was reached. The bytes must be contiguous.
     pub(crate) fn each_page(&self, len: u64, mut take: impl FnMut(u64) -> bool) -> bool {
         let mut left = len;
         let mut last = None;
@@ -129,7 +131,7 @@ impl MdlChain {
                 return Ok(());
             }
             left -= room.min(left);
-            // Where a descriptor ends inside a page, the next one goes on in it.
+            // If a descriptor ends inside a page, the next one continues in that page.
             let same = offset != 0 && last == Some(page);
             last = Some(page);
             match same || take(page) {
@@ -140,14 +142,15 @@ impl MdlChain {
         walked.is_ok() && left == 0
     }
 
-    /// Hands over each page as address, first byte of the chain in it, and bytes from there.
+    /// Passes each page to `take`: its address, the offset of the chain's first byte in it, and the
+    /// number of bytes from there.
     fn each_part(&self, mut take: impl FnMut(u64, u64, u64) -> Result) -> Result {
         for mdl in self.descriptors() {
             let mut offset = u64::from(mdl.byte_offset);
             let mut left = u64::from(mdl.byte_count);
             for at in 0..pages(&mdl) {
-                // SAFETY: By the type invariant the array has a page for each page of the range,
-                // `at` is one of those, and the pages are pinned.
+                // SAFETY: By the type invariant the array can be read and has a page for each page
+                // of the range, of which `at` is one, and the pages are pinned.
                 let page =
                     unsafe { bindings::ndk_page_address(mdl.pages.add(at).read_unaligned()) };
                 let room = (PAGE_SIZE - offset).min(left);
@@ -170,7 +173,7 @@ fn begin(mdl: &bindings::ndk_mdl) -> u64 {
     begin_page(mdl).wrapping_add(u64::from(mdl.byte_offset))
 }
 
-/// How many pages a descriptor has; none if its offset is not inside the first one.
+/// The number of pages of a descriptor; zero if its offset is not inside the first page.
 fn pages(mdl: &bindings::ndk_mdl) -> usize {
     let offset = u64::from(mdl.byte_offset);
     if offset >= PAGE_SIZE || mdl.byte_count == 0 || mdl.pages.is_null() {
@@ -184,8 +187,8 @@ fn pages(mdl: &bindings::ndk_mdl) -> usize {
 ///
 /// # Invariants
 ///
-/// Pages among them that are memory may be used as [`Span`] asks for, until the registration that
-/// is made of them has ended.
+/// The pages that are memory may be used as [`Span`] requires, until the registration made of them
+/// has ended.
 pub(crate) struct Pages<'a>(&'a [Unaligned<u64>]);
 
 impl<'a> Pages<'a> {
@@ -194,19 +197,20 @@ impl<'a> Pages<'a> {
     /// # Safety
     ///
     /// Each page of the kernel's memory among them must stay, and may be read and written by any
-    /// CPU at any time, until the registration that is made of them has ended.
+    /// CPU at any time, until the registration made of them has ended.
     pub(crate) const unsafe fn new(addresses: &'a [Unaligned<u64>]) -> Self {
         // INVARIANT: by the safety requirements.
         Self(addresses)
     }
 
-    /// How many they are.
+    /// The number of pages.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Hands the memory from byte `offset` of the first page on over, page by page, until `take`
-    /// says no. False also for an address that is no page of the kernel's memory.
+    /// Passes the memory from byte `offset` of the first page on to `take`, page by page, until
+    /// that returns false. Returns false, too, for an address that is no page of the kernel's
+    /// memory.
     pub(crate) fn each_span(&self, offset: u64, mut take: impl FnMut(Span) -> bool) -> bool {
         let mut skip = offset;
         for page in self.0.iter().map(Unaligned::get) {
@@ -215,7 +219,7 @@ impl<'a> Pages<'a> {
                 return false;
             };
             // CAST: 64-bit kernel addresses.
-            // SAFETY: A page of the kernel's memory, so by the type invariant it may be used.
+            // SAFETY: The page is memory (`is_memory`), so by the type invariant it may be used.
             if !take(unsafe { Span::new((page + skip) as usize, len as usize) }) {
                 return false;
             }

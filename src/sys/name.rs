@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Name`]: a short name by value, for what may be renamed while its name is in use.
+//! [`Name`]: a short name by value, for an object that may be renamed while its name is in use.
 
 use core::ops::Deref;
 
@@ -21,10 +21,10 @@ pub(crate) const ROOM: usize = 64;
 pub(crate) struct Name([u8; ROOM]);
 
 impl Name {
-    /// The name, or as much of it as there is room for. Any context.
+    /// A copy of `name`, cut to the room. Any context.
     pub(crate) fn of(name: &CStr) -> Self {
         let mut room = [0; ROOM];
-        // INVARIANT: the last byte stays as it is.
+        // INVARIANT: the last byte stays zero.
         for (to, from) in room.iter_mut().take(ROOM - 1).zip(name.to_bytes()) {
             *to = *from;
         }

@@ -31,9 +31,8 @@ const MAC_SIZE: usize = 6;
 
 /// A network device, held by reference.
 ///
-/// Holding one keeps the memory, not the device: `ip link del` waits until all
-/// references are gone, so they must not outlive an
-/// [`NetDevEvent::Unregister`] for long.
+/// A reference keeps the memory, not the device: `ip link del` waits until all references are gone,
+/// so they must not outlive an [`NetDevEvent::Unregister`] for long.
 ///
 /// # Invariants
 ///
@@ -42,11 +41,12 @@ pub(crate) struct NetDev(NonNull<bindings::net_device>);
 
 // SAFETY: References to a `net_device` belong to no thread.
 unsafe impl Send for NetDev {}
-// SAFETY: What is read here is constant, atomic, or read with `READ_ONCE()`.
+// SAFETY: The functions read fields that are constant, atomic, or read with `READ_ONCE()`; a name
+// or a MAC address that changes at the same time may be mixed.
 unsafe impl Sync for NetDev {}
 
 impl NetDev {
-    /// Takes a reference of its own to `dev`; `None` for null.
+    /// Takes a new reference to `dev`; `None` for null.
     ///
     /// # Safety
     ///
@@ -65,7 +65,7 @@ impl NetDev {
     ///
     /// `dev` is null, or the caller owns a reference to it and gives that away.
     pub(crate) unsafe fn from_held(dev: *mut bindings::net_device) -> Option<Self> {
-        // INVARIANT: The caller's reference is now ours.
+        // INVARIANT: The caller's reference belongs to this object now.
         NonNull::new(dev).map(Self)
     }
 
@@ -74,7 +74,7 @@ impl NetDev {
         self.0.as_ptr()
     }
 
-    /// The name, padded with zeros; a rename at the same time may mix two. Any context.
+    /// The name, padded with zeros; a rename at the same time may mix two names. Any context.
     pub(crate) fn name(&self) -> [u8; NAME_SIZE] {
         let mut name = [0; NAME_SIZE];
         // SAFETY: The device is live; `name` has the room the function asks for.
@@ -82,8 +82,8 @@ impl NetDev {
         name
     }
 
-    /// The MAC address, unless there is none, as with loopback and tunnels. Any context; a change
-    /// at the same time may mix two.
+    /// The MAC address; `None` for a device without one, such as loopback or a tunnel. Any context;
+    /// a change at the same time may mix two addresses.
     pub(crate) fn mac(&self) -> Option<[u8; MAC_SIZE]> {
         let mut mac = [0; MAC_SIZE];
         // SAFETY: The device is live; `mac` has the room the function asks for.
@@ -99,8 +99,8 @@ impl NetDev {
     }
 
     /// Returns true if another device may have the same MAC address and the same VLAN: for bridges,
-    /// bonds and teams, ports of the latter two, and whatever stands on another device but a VLAN
-    /// over a plain one. Any context.
+    /// bonds and teams, ports of the latter two, and any device that stands on another device,
+    /// except for a VLAN over a plain one. Any context.
     pub(crate) fn may_share_mac(&self) -> bool {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_may_share_mac(self.as_raw()) }
@@ -125,15 +125,15 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
     }
 
-    /// The number of its kind, by which ARP and `ip -d link` know it. Any context.
-    /// C: `ARPHRD_ETHER` and others.
+    /// The hardware type, by which ARP and `ip -d link` know the device. Any context. C:
+    /// `ARPHRD_ETHER` and others.
     pub(crate) fn hardware_type(&self) -> u16 {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_hardware_type(self.as_raw()) }
     }
 
-    /// The network namespace that the device is in now: it may move to another one at any time.
-    /// `None` if the namespace is ending. Any context.
+    /// The network namespace that the device is in now; the device may move to another one at any
+    /// time. `None` if the namespace is ending. Any context.
     pub(crate) fn hold_net(&self) -> Option<HeldNet> {
         // SAFETY: By the invariant the device is live.
         let net = unsafe { bindings::ndk_netdev_get_net(self.as_raw()) };
@@ -141,9 +141,9 @@ impl NetDev {
         NonNull::new(net).map(HeldNet)
     }
 
-    /// Returns true if the device is not in the namespace with that cookie any more, or is not
-    /// registered any more. After false [`NetDevListener`] hears of it when it goes. Waits for the
-    /// RTNL lock.
+    /// Returns true if the device is not in the namespace with cookie `net` any more, or is not
+    /// registered any more. After false [`NetDevListener`] is called when the device leaves. Waits
+    /// for the RTNL lock.
     pub(crate) fn has_left(&self, net: u64) -> bool {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_has_left(self.as_raw(), net) }
@@ -154,9 +154,8 @@ impl NetDev {
         self.ask(bindings::ndk_netdev_owns, addr)
     }
 
-    /// Returns true if the RDMA core takes this device for that of `addr`, when it looks for it
-    /// among the addresses of this machine in the device's namespace. Any context. C:
-    /// `rdma_translate_ip()`.
+    /// Returns true if the RDMA core resolves `addr` to this device, among the addresses of this
+    /// machine in the device's namespace. Any context. C: `rdma_translate_ip()`.
     pub(crate) fn is_resolved_by(&self, addr: IpAddr) -> bool {
         self.ask(bindings::ndk_netdev_is_resolved_by, addr)
     }
@@ -168,13 +167,13 @@ impl NetDev {
 
     fn ask(&self, question: Question, addr: IpAddr) -> bool {
         let addr = addr::write(&SocketAddr::new(addr, 0));
-        // SAFETY: By the invariant the device is live; the address is one, and valid during the
+        // SAFETY: By the invariant the device is live; `addr` is an address, and valid during the
         // call.
         unsafe { question(self.as_raw(), &addr) }
     }
 }
 
-/// A network namespace, while something keeps it.
+/// A network namespace that is kept for `'a`.
 ///
 /// # Invariants
 ///
@@ -187,11 +186,11 @@ impl Net<'_> {
     // INVARIANT: null.
     pub(crate) const FIRST: Self = Self(ptr::null_mut(), PhantomData);
 
-    /// That of `net`, or the first one for null.
+    /// The namespace `net`, or the first one for null.
     ///
     /// # Safety
     ///
-    /// `net` is null, or kept by the caller as long as the result is there.
+    /// `net` is null, or kept by the caller as long as the result exists.
     pub(crate) unsafe fn from_raw(net: *mut bindings::net) -> Self {
         // INVARIANT: by the safety requirements.
         Self(net, PhantomData)
@@ -204,7 +203,7 @@ impl Net<'_> {
 
     /// A number that names the namespace and is never reused. Any context.
     pub(crate) fn cookie(&self) -> u64 {
-        // SAFETY: By the invariant it is null or live.
+        // SAFETY: By the invariant the namespace is null or live.
         unsafe { bindings::ndk_net_cookie(self.0) }
     }
 
@@ -216,8 +215,8 @@ impl Net<'_> {
         unsafe { bindings::ndk_net_is_local(self.0, &addr) }
     }
 
-    /// As [`Net::cookie`], but zero for the first namespace: that stays from boot to boot. Any
-    /// context.
+    /// As [`Net::cookie`], but zero for the first namespace, which is the same from boot to boot.
+    /// Any context.
     pub(crate) fn lasting(&self) -> u64 {
         match self.cookie() {
             net if net == Net::FIRST.cookie() => 0,
@@ -236,14 +235,14 @@ pub(crate) struct HeldNet(NonNull<bindings::net>);
 impl HeldNet {
     /// The namespace.
     pub(crate) fn net(&self) -> Net<'_> {
-        // SAFETY: By the invariant it is there as long as `self`.
+        // SAFETY: By the invariant the namespace lives as long as `self`.
         unsafe { Net::from_raw(self.0.as_ptr()) }
     }
 }
 
 impl Drop for HeldNet {
     fn drop(&mut self) {
-        // SAFETY: By the invariant this reference is ours to give up.
+        // SAFETY: By the invariant `self` owns this reference, and gives it up.
         unsafe { bindings::ndk_net_put(self.0.as_ptr()) };
     }
 }
@@ -262,7 +261,7 @@ impl Clone for NetDev {
 
 impl Drop for NetDev {
     fn drop(&mut self) {
-        // SAFETY: By the invariant this reference is ours to give up.
+        // SAFETY: By the invariant `self` owns this reference, and gives it up.
         unsafe { bindings::ndk_netdev_put(self.as_raw()) };
     }
 }
@@ -273,16 +272,16 @@ impl PartialEq for NetDev {
     }
 }
 
-/// What happened to a network device. C: `enum netdev_cmd`.
+/// An event of a network device. C: `enum netdev_cmd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NetDevEvent {
-    /// It was registered, or was there when the notifier came.
+    /// The device was registered, or was there when the notifier was registered.
     Register,
-    /// It is going; references must be dropped soon.
+    /// The device is going; references to it must be dropped soon.
     Unregister,
-    /// Its hardware address changed.
+    /// The hardware address changed.
     ChangeAddr,
-    /// Something else.
+    /// Any other event.
     Other,
 }
 
@@ -298,12 +297,12 @@ impl From<c_ulong> for NetDevEvent {
     }
 }
 
-/// Something that wants to know what happens to network devices.
+/// A listener for the events of network devices.
 pub(crate) trait NetDevListener: Send + Sync + 'static {
     /// Called under the RTNL lock, in process context.
     ///
     /// Also called once for every device that exists when the notifier is
-    /// registered (`Register`) and when it goes (`Unregister`).
+    /// registered (`Register`) and when the notifier goes (`Unregister`).
     fn event(&self, event: NetDevEvent, dev: &NetDev);
 }
 
@@ -355,11 +354,11 @@ impl<L: NetDevListener> NetDevRegistration<L> {
     ) -> c_int {
         // SAFETY: The caller says that `block` is the field of a `NetDevRegistration<L>`.
         let this = unsafe { container_of!(Opaque::cast_from(block), Self, block) };
-        // SAFETY: The listener was initialised before the block, and nobody changes it.
+        // SAFETY: The caller says that the listener is initialised; it is not changed after that.
         let listener = unsafe { &(*this).listener };
         // SAFETY: The caller passes a `netdev_notifier_info`.
         let dev = unsafe { bindings::ndk_netdev_of_notifier(info) };
-        // SAFETY: The device is valid during the call.
+        // SAFETY: The caller says that the device is valid during the call.
         if let Some(dev) = unsafe { NetDev::get(dev) } {
             listener.event(NetDevEvent::from(event), &dev);
         }
@@ -371,7 +370,8 @@ impl<L: NetDevListener> NetDevRegistration<L> {
 #[pinned_drop]
 impl<L: NetDevListener> PinnedDrop for NetDevRegistration<L> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the invariant the block is registered; after the call nobody uses it.
+        // SAFETY: By the invariant the block is registered; after the call the chain does not use
+        // it.
         unsafe { bindings::unregister_netdevice_notifier(self.block.get()) };
     }
 }
@@ -446,7 +446,7 @@ mod tests {
     fn loopback_is_resolved_by_all_loopback_addresses() -> Result {
         let lo = NetDev::loopback()?;
         assert!(lo.is_resolved_by(Ipv4Addr::LOCALHOST.into()));
-        // No address of the device, but of its net.
+        // Not an address of the device, but of its network.
         let other = Ipv4Addr::new(127, 1, 2, 3).into();
         assert!(!lo.owns_addr(other));
         assert!(lo.is_resolved_by(other));

@@ -10,13 +10,13 @@ use kernel::sync::atomic::{
     Relaxed, //
 };
 
-/// The module parameter `rnr_timeout_ms`, which is set before the module is initialised and stays
-/// so.
+/// The module parameter `rnr_timeout_ms`, set before the module is initialised and constant from
+/// then on.
 #[no_mangle]
 #[allow(non_upper_case_globals)]
 static ndk_rnr_timeout_ms: Atomic<u32> = Atomic::new(30_000);
 
-/// The time that a message waits for a receive, in milliseconds, as it was asked for. Any context.
+/// The time that a message waits for a receive, in milliseconds, as requested. Any context.
 pub(crate) fn rnr_timeout_ms() -> u32 {
     ndk_rnr_timeout_ms.load(Relaxed)
 }

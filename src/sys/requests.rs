@@ -2,9 +2,9 @@
 
 //! [`RequestQueue`]: the requests of a work queue with their lists, in the order of their posting.
 //!
-//! A consumer lends memory with a request, until he learns that it has ended. Here is the only way
-//! from his elements to the memory, and the only way to what a completion is made of, in this
-//! order:
+//! A consumer lends memory with a request, until it learns that the request has ended. This module
+//! is the only way from the elements to the memory, and the only source of a [`Context`], which a
+//! completion needs. A request takes one of these ways:
 //!
 //! ```text
 //! Posted --post--> RequestQueue --start--> SendList --give_back--> RequestQueue --leave--> Context
@@ -13,16 +13,17 @@
 //!    \--pass (the queue is empty, and the request had no use for its elements)-----------> Context
 //! ```
 //!
-//! - Memory is to be had by borrowing from a list, and a list is in one place: none can be copied.
-//! - A request leaves its queue when its elements are back in it and all before it have left; only
-//!   then is there a [`Context`], which names it in a completion. Elements that were handed out
-//!   are not in the queue any more.
-//! - A receive leaves with its elements. Its context comes when they are given up.
+//! - Memory is accessed by borrowing from a list. A list cannot be copied, so it is in one place.
+//! - A request leaves its queue when its elements were given back and all requests before it have
+//!   left; only then is there a [`Context`], which names the request in a completion. Elements that
+//!   were handed out are not in the queue any more.
+//! - A receive leaves with its elements. Its context is returned when the elements are given up.
 //!
-//! The owner of a queue has to see to the rest: each context is used once, and a queue is empty,
-//! with no receive of it taken, before the call that destroys it returns.
+//! The owner of a queue ensures the rest: each context is used once, and a queue is empty, with no
+//! receive of it taken, before the call that destroys it returns.
 //!
-//! Context: any, but for making; a queue and a list are locked by their owners. Nothing sleeps.
+//! Context: any, except for constructors; owners lock their queues and lists. Other calls do not
+//! sleep.
 
 use core::ops::Deref;
 
@@ -57,7 +58,7 @@ pub(crate) use super::tests::memory::{
 ///
 /// # Invariants
 ///
-/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written as long
+/// All memory that an element names under [`Token::LOCAL_MEMORY`] may be read and written as long
 /// as the element is in the list.
 pub(crate) struct List(KVec<Sge>);
 
@@ -68,7 +69,7 @@ impl List {
         Ok(Self(KVec::with_capacity(most as usize, GFP_KERNEL)?))
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -94,17 +95,18 @@ impl List {
             .0
             .get(at)
             .filter(|sge| sge.token() == Token::LOCAL_MEMORY)?;
-        // SAFETY: By the type invariant the memory may be used as long as the list is borrowed: an
-        // element leaves it by a mutable reference alone.
+        // SAFETY: By the type invariant the memory may be used as long as the element is in the
+        // list, which it leaves only by a mutable reference; the result borrows the list.
         unsafe { Run::new(sge.addr(), sge.len().into()) }
     }
 
-    /// Takes over elements in the place of what there was; the room was made for as many as there
-    /// can be.
+    /// Replaces the elements of the list by `sges`; the list was made with room for the most that
+    /// there can be.
     ///
     /// # Safety
     ///
-    /// Nobody else uses memory by them as long as they are in the list: the promise moves with them.
+    /// The promise for the memory of `sges` moves to the list: no other code uses memory by these
+    /// elements as long as they are in the list.
     #[inline]
     unsafe fn fill(&mut self, sges: &[Sge]) {
         self.0.clear();
@@ -115,11 +117,11 @@ impl List {
     }
 }
 
-/// The elements of a request that was started, until they are given back. Empty without one.
+/// The elements of a started request, until they are given back; empty without a request.
 ///
 /// # Invariants
 ///
-/// The request of the queue `of`, if any, is out.
+/// The request that `of` names, if any, is out.
 pub(crate) struct SendList {
     list: List,
     /// The number of the queue, and that of the request in it.
@@ -127,7 +129,7 @@ pub(crate) struct SendList {
 }
 
 impl SendList {
-    /// Room for the elements of one request, `most` of them. May sleep.
+    /// Room for the elements of one request, at most `most`. May sleep.
     pub(crate) fn new(most: u32) -> Result<Self> {
         Ok(Self {
             list: List::new(most)?,
@@ -135,7 +137,7 @@ impl SendList {
         })
     }
 
-    /// Returns true if it has the elements of a request.
+    /// Returns true if the list has the elements of a request.
     #[inline]
     pub(crate) fn is_in_use(&self) -> bool {
         self.of.is_some()
@@ -151,14 +153,14 @@ impl Deref for SendList {
     }
 }
 
-/// The elements of a receive that was taken, until it ends. Empty without one.
+/// The elements of a receive that was taken, until it ends; empty without a receive.
 pub(crate) struct ReceiveList {
     list: List,
     context: Option<u64>,
 }
 
 impl ReceiveList {
-    /// Room for the elements of one receive, `most` of them. May sleep.
+    /// Room for the elements of one receive, at most `most`. May sleep.
     pub(crate) fn new(most: u32) -> Result<Self> {
         Ok(Self {
             list: List::new(most)?,
@@ -166,13 +168,13 @@ impl ReceiveList {
         })
     }
 
-    /// What the consumer calls the receive, if there is one.
+    /// The consumer's context of the receive, if there is one.
     #[inline]
     pub(crate) fn context(&self) -> Option<u64> {
         self.context
     }
 
-    /// Ends the receive, if there is one: its elements are forgotten.
+    /// Ends the receive, if there is one, and forgets its elements.
     #[inline]
     pub(crate) fn end(&mut self) -> Option<Context> {
         self.list.0.clear();
@@ -189,24 +191,24 @@ impl Deref for ReceiveList {
     }
 }
 
-/// A request in a queue, with what the owner of the queue keeps of it.
+/// A request in a queue, with the data that the owner of the queue keeps for the request.
 #[derive(Clone, Copy)]
 struct QueuedRequest<T> {
     data: T,
     context: u64,
-    /// How many elements are at its place.
+    /// The number of elements at its place.
     count: u32,
-    /// Its elements are in a [`SendList`], or were lost with one.
+    /// The elements are in a [`SendList`], or were lost with one.
     is_out: bool,
 }
 
-/// A queue of requests with up to so many elements each.
+/// A queue of requests with up to `width` elements each.
 ///
 /// # Invariants
 ///
-/// What [`List`] demands holds for the first `count` elements of the place of each request that is
-/// in the ring. A request that is out has none: they are in the one list that has the queue's number
-/// and the request's, or in none.
+/// The invariant of [`List`] holds for the first `count` elements at the place of each request in
+/// the ring. A request that is out has none there: its elements are in the one list that has the
+/// numbers of the queue and of the request, or in none.
 pub(crate) struct RequestQueue<T> {
     ring: Ring<QueuedRequest<T>>,
     /// `width` elements for each place of the ring.
@@ -214,28 +216,28 @@ pub(crate) struct RequestQueue<T> {
     width: usize,
     /// The number of requests that are out.
     out: u32,
-    /// No other queue has this number.
+    /// No other queue has this number, except for 0 of [`RequestQueue::EMPTY`].
     number: u64,
 }
 
-/// The numbers of queues.
+/// The number of the next queue.
 static NEXT: Atomic<u64> = Atomic::new(1);
 
 impl<T: Clone + Copy> RequestQueue<T> {
-    /// A queue that takes nothing and owns no memory.
+    /// A queue that takes no request and owns no memory.
     pub(crate) const EMPTY: Self = Self {
         ring: Ring::EMPTY,
         sges: KVVec::new(),
         width: 0,
         out: 0,
-        // INVARIANT: of this one no request is ever out.
+        // INVARIANT: no request of this queue is ever out.
         number: 0,
     };
 
     /// An empty queue for `limit` requests of up to `width` elements each; `blank` fills the places
     /// before their first use.
     ///
-    /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 requests.
+    /// May sleep; `gfp` selects the account that is charged. `EINVAL` for more than 2^30 requests.
     pub(crate) fn new(limit: u32, width: u32, blank: T, gfp: Gfp) -> Result<Self> {
         let slot = QueuedRequest {
             data: blank,
@@ -257,7 +259,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
         })
     }
 
-    /// How many requests are in the queue.
+    /// The number of requests in the queue.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.ring.len()
@@ -275,12 +277,12 @@ impl<T: Clone + Copy> RequestQueue<T> {
         self.ring.is_full()
     }
 
-    /// How many requests the queue takes.
+    /// The most requests that the queue takes.
     pub(crate) fn limit(&self) -> u32 {
         self.ring.limit()
     }
 
-    /// How many elements a request may have.
+    /// The most elements of a request.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -302,13 +304,13 @@ impl<T: Clone + Copy> RequestQueue<T> {
         self.ring.places()
     }
 
-    /// Where in an array of one place per slot the request `seq` has its part.
+    /// The index of request `seq` in an array of one place per slot.
     #[inline]
     pub(crate) fn index(&self, seq: u32) -> usize {
         self.ring.index(seq)
     }
 
-    /// The elements' places of request `seq`.
+    /// The places for the elements of request `seq`.
     #[inline]
     fn places_of(&mut self, seq: u32) -> &mut [Sge] {
         let from = self.ring.index(seq) * self.width;
@@ -329,7 +331,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
             *place = sge;
             count += 1;
         }
-        // INVARIANT: `posted` is used up, so that its promise is this request's.
+        // INVARIANT: `posted` is consumed, and its promise moves to this request.
         let slot = QueuedRequest {
             data,
             context,
@@ -339,34 +341,33 @@ impl<T: Clone + Copy> RequestQueue<T> {
         self.ring.push(slot).is_ok()
     }
 
-    /// What is kept of request `seq`, if it is in the queue.
+    /// The data of request `seq`, if it is in the queue.
     #[inline]
     pub(crate) fn get_mut(&mut self, seq: u32) -> Option<&mut T> {
         self.ring.get_mut(seq).map(|slot| &mut slot.data)
     }
 
-    /// What is kept of the oldest request.
+    /// The data of the oldest request.
     #[inline]
     pub(crate) fn front(&mut self) -> Option<&mut T> {
         self.get_mut(self.ring.head())
     }
 
-    /// What the consumer calls request `seq`.
+    /// The consumer's context of request `seq`.
     #[inline]
     pub(crate) fn context(&mut self, seq: u32) -> Option<u64> {
         self.ring.get_mut(seq).map(|slot| slot.context)
     }
 
-    /// Returns the consumer's name and the number of elements of the newest request, and what is
-    /// kept of it.
+    /// Returns the consumer's context, the number of elements and the data of the newest request.
     pub(crate) fn newest(&mut self) -> Option<(u64, u32, &T)> {
         let seq = self.ring.tail().wrapping_sub(1);
         let slot = self.ring.get_mut(seq)?;
         Some((slot.context, slot.count, &slot.data))
     }
 
-    /// Moves the elements of request `seq` into `list`; the request stays. Returns false if it is
-    /// not there or out, or the list has not been given back.
+    /// Moves the elements of request `seq` into `list`; the request stays. Returns false if the
+    /// request is not there or is out, or if the list has not been given back.
     #[inline]
     pub(crate) fn start(&mut self, seq: u32, list: &mut SendList) -> bool {
         if list.of.is_some() {
@@ -380,15 +381,16 @@ impl<T: Clone + Copy> RequestQueue<T> {
         // CAST: widening.
         let count = core::mem::take(&mut slot.count) as usize;
         let places = self.places_of(seq).get(..count);
-        // INVARIANT: the request has no elements any more.
-        // SAFETY: By the invariant the promise holds for them, and it moves to the list.
+        // INVARIANT: the place of the request has no elements any more.
+        // SAFETY: By the invariant the promise holds for the first `count` elements, and moves to
+        // the list.
         unsafe { list.list.fill(places.unwrap_or_default()) };
         list.of = Some((self.number, seq));
         true
     }
 
-    /// Takes back a request that was started: its elements are forgotten. A list of another queue
-    /// is emptied, and its request does not leave that queue.
+    /// Takes back a started request and forgets its elements. A list of another queue is emptied,
+    /// and its request does not leave that queue.
     #[inline]
     pub(crate) fn give_back(&mut self, list: &mut SendList) {
         list.list.0.clear();
@@ -397,21 +399,21 @@ impl<T: Clone + Copy> RequestQueue<T> {
         };
         if number == self.number {
             if let Some(slot) = self.ring.get_mut(seq) {
-                // INVARIANT: The list was the one that had the elements.
+                // INVARIANT: `list` was the list that had the elements.
                 slot.is_out = false;
                 self.out -= 1;
             }
         }
     }
 
-    /// Ends a request that had no use for its elements and no place in the queue; `None` if others
-    /// are in the queue, which would have to leave before it.
+    /// Ends a request that needs neither its elements nor a place in the queue; `None` if other
+    /// requests are in the queue, which must leave first.
     #[inline]
     pub(crate) fn pass(&self, posted: Posted<impl Elements>) -> Option<Context> {
         self.is_empty().then(|| posted.end())
     }
 
-    /// The oldest request leaves, if there is one and it is not out; nobody has its elements.
+    /// Removes the oldest request, if there is one and it is not out; no list has its elements.
     #[inline]
     pub(crate) fn leave(&mut self) -> Option<(Context, T)> {
         let slot = *self.ring.front().filter(|slot| !slot.is_out)?;
@@ -419,8 +421,8 @@ impl<T: Clone + Copy> RequestQueue<T> {
         Some((Context::of_ended(slot.context), slot.data))
     }
 
-    /// All requests leave, and nothing is said of them; returns false, and all stay, while one is out.
-    /// For a reset, after which the consumer has its memory back.
+    /// Removes all requests without a completion; returns false, and removes none, while one is
+    /// out. For a reset, after which the consumer has its memory back.
     pub(crate) fn forget(&mut self) -> bool {
         if self.out != 0 {
             return false;
@@ -430,8 +432,8 @@ impl<T: Clone + Copy> RequestQueue<T> {
         true
     }
 
-    /// Moves the oldest request into `list`; returns true if there was one. It is not for requests
-    /// that are started.
+    /// Moves the oldest request into `list`; returns true if there was one. Not for requests that
+    /// are started.
     #[inline]
     pub(crate) fn take(&mut self, list: &mut ReceiveList) -> bool {
         let seq = self.ring.head();
@@ -441,16 +443,16 @@ impl<T: Clone + Copy> RequestQueue<T> {
         };
         // CAST: widening.
         let places = self.places_of(seq).get(..slot.count as usize);
-        // SAFETY: By the invariant the promise holds for them; the request leaves the queue, so that
-        // it moves to the list.
+        // SAFETY: By the invariant the promise holds for the first `count` elements; the request
+        // leaves the queue below, so the promise moves to the list.
         unsafe { list.list.fill(places.unwrap_or_default()) };
         list.context = Some(slot.context);
         self.ring.leave();
         true
     }
 
-    /// Moves the oldest request to the end of `to`; returns false if there is none, it is out, or
-    /// does not fit.
+    /// Moves the oldest request to the end of `to`; returns false if there is none, or if it is out
+    /// or does not fit.
     pub(crate) fn move_oldest(&mut self, to: &mut Self) -> bool {
         let seq = self.ring.head();
         let slot = match self.ring.front() {
@@ -464,7 +466,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
         for (place, sge) in places.iter_mut().zip(&*self.places_of(seq)) {
             *place = *sge;
         }
-        // INVARIANT: the request leaves this queue, and its promise goes with it.
+        // INVARIANT: the request leaves this queue, and its promise moves with it.
         self.ring.leave();
         to.ring.push(slot).is_ok()
     }
@@ -521,7 +523,7 @@ mod tests {
         for turn in cases(0..20u8) {
             let list = [sge; 2].into_iter().take(usize::from(turn % 3));
             let context = u64::from(turn);
-            // The queue is full from the second on.
+            // The queue is full from the second turn on.
             assert!(turn < 2 || queue.leave().is_some());
             assert!(queue.post(test_posted(context, list), turn));
             let wanted = (context, u32::from(turn % 3), &turn);
@@ -545,15 +547,15 @@ mod tests {
         kunit_assert_eq!(list.len(), 2);
         assert!(list.memory(0).is_some());
         assert!(list.memory(1).is_none());
-        // It is out, and a list is for one request.
+        // The request is out, and a list is for one request.
         assert!(!queue.start(first, &mut other));
         kunit_assert_eq!(other.len(), 0);
         assert!(!queue.start(first.wrapping_add(1), &mut list));
         assert!(queue.start(first.wrapping_add(1), &mut other));
-        // The later one is back first, and waits for the earlier one.
+        // The later request is back first, and waits for the earlier one.
         queue.give_back(&mut other);
         assert!(queue.leave().is_none());
-        // Nor does one that needs no place go before it.
+        // A request that needs no place waits for the earlier one, too.
         assert!(queue.pass(test_posted(9, [].into_iter())).is_none());
         queue.give_back(&mut list);
         assert!(!list.is_in_use());
@@ -612,7 +614,7 @@ mod tests {
         kunit_assert_eq!(list.len(), 2);
         assert!(list.memory(0).is_some());
         kunit_assert_eq!(list.context(), Some(7));
-        // One at a time.
+        // A list takes one receive at a time.
         assert!(!queue.take(&mut list));
         kunit_assert_eq!(queue.len(), 1);
         assert!(list.end().is_some_and(|context| context.raw() == 7));
@@ -636,7 +638,7 @@ mod tests {
         assert!(queue.forget());
         assert!(queue.is_empty());
         assert!(queue.leave().is_none());
-        // Numbers count on: a list of before is of no request.
+        // Numbers count on: the earlier number names no request.
         assert!(queue.post(test_posted(9, [].into_iter()), 3));
         assert!(!queue.start(first, &mut list));
         assert!(queue

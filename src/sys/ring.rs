@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Ring`]: a bounded queue with free-running indices. All queues of the engine are this, those of
+//! [`Ring`]: a bounded queue with free-running indices. All queues of the engine use it, queues of
 //! requests inside of [`super::requests`].
 
 use kernel::{
@@ -11,7 +11,7 @@ use kernel::{
 /// A bounded first-in, first-out queue.
 ///
 /// Entries have a sequence number that counts on without end (modulo 2^32), so a number names one
-/// entry as long as it is in the ring. Nothing but [`Ring::new`] allocates.
+/// entry as long as the entry is in the ring. Only [`Ring::new`] allocates.
 ///
 /// # Invariants
 ///
@@ -24,7 +24,7 @@ pub(crate) struct Ring<T> {
 }
 
 impl<T: Clone + Copy> Ring<T> {
-    /// A ring that takes nothing and owns no memory.
+    /// A ring that takes no entry and owns no memory.
     pub(crate) const EMPTY: Self = Self {
         slots: KVVec::new(),
         limit: 0,
@@ -34,7 +34,7 @@ impl<T: Clone + Copy> Ring<T> {
 
     /// An empty ring for `limit` entries; `blank` fills the places before their first use.
     ///
-    /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 entries.
+    /// May sleep; `gfp` selects the account that is charged. `EINVAL` for more than 2^30 entries.
     pub(crate) fn new(limit: u32, blank: T, gfp: Gfp) -> Result<Self> {
         let places = limit.max(1).checked_next_power_of_two().ok_or(EINVAL)?;
         if places > 1 << 30 {
@@ -48,7 +48,7 @@ impl<T: Clone + Copy> Ring<T> {
         })
     }
 
-    /// How many entries are in the ring.
+    /// The number of entries in the ring.
     pub(crate) fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
@@ -63,7 +63,7 @@ impl<T: Clone + Copy> Ring<T> {
         self.len() >= self.limit
     }
 
-    /// How many entries the ring takes.
+    /// The most entries that the ring takes.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
@@ -78,7 +78,7 @@ impl<T: Clone + Copy> Ring<T> {
         self.tail
     }
 
-    /// Where in an array of one place per slot the entry `seq` has its part.
+    /// The index of entry `seq` in an array of one place per slot.
     pub(crate) fn index(&self, seq: u32) -> usize {
         // CAST: widening.
         seq as usize & self.slots.len().wrapping_sub(1)
@@ -89,7 +89,7 @@ impl<T: Clone + Copy> Ring<T> {
         self.slots.len()
     }
 
-    /// Appends an entry and returns its number; gives it back when the ring is full.
+    /// Appends an entry and returns its number; gives the entry back when the ring is full.
     #[inline]
     pub(crate) fn push(&mut self, entry: T) -> Result<u32, T> {
         if self.is_full() {
@@ -121,7 +121,7 @@ impl<T: Clone + Copy> Ring<T> {
         self.get_mut(self.head)
     }
 
-    /// The oldest entry goes, if there is one.
+    /// Removes the oldest entry, if there is one.
     #[inline]
     pub(crate) fn leave(&mut self) {
         if !self.is_empty() {
@@ -130,13 +130,13 @@ impl<T: Clone + Copy> Ring<T> {
         }
     }
 
-    /// All entries go.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         // INVARIANT: the ring is empty.
         self.head = self.tail;
     }
 
-    /// Takes the oldest entry out.
+    /// Removes the oldest entry and returns it.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let entry = *self.front()?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! [`Sge`]: one element of a scatter or gather list, as numbers; [`Posted`]: the list that a
-//! consumer posts with a request, with his promise for it; and [`Context`]: his number for the
-//! request, once it has ended.
+//! consumer posts with a request, with the consumer's promise for its memory; and [`Context`]: the
+//! consumer's number for the request, once the request has ended.
 //!
-//! An element says where memory is and gives no access to it. The memory is to be had from
-//! [`super::requests`] alone, which takes what is posted.
+//! An element names memory and gives no access to it. Only [`super::requests`], which takes posted
+//! lists, gives access.
 
 use core::iter::Take;
 
@@ -17,15 +17,16 @@ use crate::{
 #[cfg(ndk_kunit)]
 pub(crate) use super::tests::memory::test_posted;
 
-/// A consumer's number for a request that has ended: its memory is not touched any more.
+/// A consumer's number for a request that has ended: the memory of the request is not touched any
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context(u64);
 
 impl Context {
-    /// Of no request: for what fills places.
+    /// The context of no request, to fill empty places.
     pub(crate) const BLANK: Self = Self(0);
 
-    /// That of a request whose elements are back.
+    /// The context of a request whose elements are back.
     pub(super) const fn of_ended(context: u64) -> Self {
         Self(context)
     }
@@ -46,7 +47,7 @@ pub(crate) struct Sge {
 }
 
 impl Sge {
-    /// No bytes.
+    /// An element of no bytes.
     pub(crate) const EMPTY: Self = Self::new(0, 0, Token::LOCAL_MEMORY);
 
     /// `len` bytes from `addr` on, which the region of `token` knows by that address.
@@ -56,7 +57,7 @@ impl Sge {
     }
 
     /// The address, as the region of the token counts it; under [`Token::LOCAL_MEMORY`], and for
-    /// inline data, the kernel's.
+    /// inline data, an address of the kernel.
     #[inline]
     pub(crate) const fn addr(&self) -> u64 {
         self.addr
@@ -68,47 +69,47 @@ impl Sge {
         self.len
     }
 
-    /// The token of its memory.
+    /// The token of the memory.
     #[inline]
     pub(crate) const fn token(&self) -> Token {
         self.token
     }
 
-    /// Reads as many bytes into `to` as fit, whatever the token is, and returns their number;
-    /// `None` when they cannot all be read without sleeping. Any context. C:
-    /// `copy_from_kernel_nofault()`.
+    /// Reads as many bytes into `to` as fit, under any token, and returns their number; `None` if
+    /// any of them cannot be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
     ///
     /// An address that is not mapped, or is no kernel address, is reported and not followed.
     ///
     /// # Safety
     ///
-    /// What is mapped there is memory of whoever names it.
+    /// Memory that is mapped there belongs to the party that names it by this element.
     unsafe fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
         // CAST: widening.
         let len = to.len().min(self.len as usize);
         self.addr.checked_add(u64::from(self.len))?;
-        // SAFETY: `to` has room for `len` bytes, and the caller answers for what is mapped at the
-        // address; the function survives an address that is not mapped.
+        // SAFETY: `to` has room for `len` bytes, and the caller answers for memory that is mapped
+        // at the address; the function survives an address that is not mapped.
         let read =
             unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), self.addr, len as u64) };
         read.then_some(len)
     }
 }
 
-/// The elements of a list that is posted, which may be looked at several times.
+/// The elements of a posted list, which can be iterated several times.
 pub(crate) trait Elements: ExactSizeIterator<Item = Sge> + Clone {}
 
 impl<I: ExactSizeIterator<Item = Sge> + Clone> Elements for I {}
 
-/// A request's list as its consumer posts it, and what he calls the request.
+/// The list of a request as its consumer posts it, and the consumer's context of the request.
 ///
-/// It cannot be copied: one request is made of it, by a [`RequestQueue`], or none.
+/// Cannot be copied: a [`RequestQueue`] makes one request of it, or none is made.
 ///
 /// # Invariants
 ///
-/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written, by any
-/// processor at any time, until the consumer learns that the request of that context has ended.
-/// Memory that is mapped at the address of an element, whatever its token, is his for inline data.
+/// All memory that an element names under [`Token::LOCAL_MEMORY`] may be read and written, by any
+/// processor at any time, until the consumer learns that the request of `context` has ended. For
+/// inline data, memory that is mapped at the address of an element, under any token, is the
+/// consumer's.
 ///
 /// [`RequestQueue`]: super::requests::RequestQueue
 pub(crate) struct Posted<I> {
@@ -117,21 +118,21 @@ pub(crate) struct Posted<I> {
 }
 
 impl<I: Elements> Posted<I> {
-    /// The list `sges` of the request that the consumer calls `context`.
+    /// The list `sges` of the request with the consumer's `context`.
     ///
     /// # Safety
     ///
-    /// A consumer posts the request now, once: until he learns of its end, memory that an element
-    /// names under [`Token::LOCAL_MEMORY`] must stay valid for reads and writes, by any processor at
-    /// any time. Under other tokens all values are fine, but for inline data: memory that is mapped
-    /// at such an address must be his to read during the post.
+    /// A consumer posts the request now, once: until the consumer learns of its end, memory that an
+    /// element names under [`Token::LOCAL_MEMORY`] must stay valid for reads and writes, by any
+    /// processor at any time. Under other tokens all values are fine, except for inline data:
+    /// memory that is mapped at such an address must be the consumer's to read during the post.
     #[inline]
     pub(crate) const unsafe fn new(context: u64, sges: I) -> Self {
         // INVARIANT: by the safety requirements.
         Self { context, sges }
     }
 
-    /// What the consumer calls the request.
+    /// The consumer's context of the request.
     #[inline]
     pub(crate) fn context(&self) -> u64 {
         self.context
@@ -143,18 +144,18 @@ impl<I: Elements> Posted<I> {
         self.sges.clone()
     }
 
-    /// The same with the first `most` elements, if there are more.
+    /// The same list, cut to the first `most` elements.
     #[inline]
     pub(crate) fn take(self, most: usize) -> Posted<Take<I>> {
-        // INVARIANT: of fewer elements the same holds.
+        // INVARIANT: the invariant holds for fewer elements, too.
         Posted {
             context: self.context,
             sges: self.sges.take(most),
         }
     }
 
-    /// The same, where an element whose place `may_name` refuses has the token 0, which names
-    /// nothing.
+    /// The same list, in which each element whose place `may_name` refuses has the token 0, which
+    /// names no memory.
     #[inline]
     pub(crate) fn only(self, may_name: impl Fn(usize) -> bool + Clone) -> Posted<impl Elements> {
         let with_token = move |(at, sge): (usize, Sge)| match may_name(at) {
@@ -171,13 +172,14 @@ impl<I: Elements> Posted<I> {
         }
     }
 
-    /// Takes the bytes up to the first element that cannot be read without sleeping, or to the end
+    /// Reads the bytes up to the first element that cannot be read without sleeping, or to the end
     /// of `to`, and returns their number. Any context; for inline data.
     pub(crate) fn read_inline(&self, to: &mut [u8]) -> usize {
         let mut at = 0;
         for sge in self.sges() {
             let room = to.get_mut(at..);
-            // SAFETY: By the type invariant what is mapped there is the consumer's.
+            // SAFETY: By the type invariant memory that is mapped at the element's address is the
+            // consumer's.
             match room.and_then(|room| unsafe { sge.read_nofault(room) }) {
                 Some(taken) => at += taken,
                 None => break,
@@ -186,7 +188,7 @@ impl<I: Elements> Posted<I> {
         at
     }
 
-    /// Ends the request; its memory was not touched, nor will it be.
+    /// Ends the request; its memory was not touched, and will not be.
     #[inline]
     pub(super) fn end(self) -> Context {
         Context::of_ended(self.context)
@@ -226,7 +228,7 @@ mod tests {
     fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
         let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
         let end = page.as_mut_ptr() as usize + PAGE_SIZE;
-        // A mapped page is followed by one that is not.
+        // A mapped page is followed by an unmapped one.
         for (addr, len, want) in cases([
             (end - 16, 16, Some(16)),
             (end - 8, 8, Some(8)),
@@ -237,11 +239,11 @@ mod tests {
             (8, 0, Some(0)),
         ]) {
             let mut to = [0u8; 16];
-            // SAFETY: The page is the test's; nothing is mapped at the other addresses.
+            // SAFETY: The page is the test's; the other addresses are not mapped.
             let got =
                 unsafe { Sge::new(addr as u64, len, Token::from_raw(0)).read_nofault(&mut to) };
             kunit_assert_eq!(got, want);
-            // What was refused may have left anything.
+            // A refused read may leave any bytes.
             assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
         }
         Ok(())

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queues that a program shares with the kernel: it maps their memory, and reads and writes there
-//! at any time, without a call.
+//! Queues that a program shares with the kernel: the program maps their memory, and reads and
+//! writes it at any time, without a call.
 //!
-//! Their layout is that of rdmavt, which libhfi1verbs knows: the position at which the next entry
-//! is put, that of the oldest one, both as numbers of places, then the places, one more than there
-//! are entries at most.
+//! The layout is that of rdmavt, which libhfi1verbs knows: the position of the next entry, the
+//! position of the oldest entry, both as numbers of places, then the places, one more than the most
+//! entries.
 //!
-//! Nothing in that memory is trusted. Each side has one of the two positions; the kernel's own is
-//! kept here, and only written there. A program that spoils its memory loses, repeats or invents
-//! entries of that queue alone.
+//! The kernel trusts no word of that memory. Each side has one of the two positions; the kernel's
+//! own is kept here, and only written there. A program that spoils its memory loses, repeats or
+//! invents entries of that queue alone.
 //!
-//! Context: any, but for making; a queue is locked by its owner.
+//! Context: any, except for constructors; the owner of a queue locks it.
 //!
 //! C headers: [`include/uapi/rdma/rvt-abi.h`](srctree/include/uapi/rdma/rvt-abi.h),
 //! [`include/uapi/rdma/ib_user_verbs.h`](srctree/include/uapi/rdma/ib_user_verbs.h)
@@ -48,22 +48,22 @@ use crate::{
 
 const WORD: usize = size_of::<u32>();
 
-/// The position at which the next entry is put.
+/// The position of the next entry.
 const HEAD: usize = 0;
 /// The position of the oldest entry.
 const TAIL: usize = 1;
 /// The first place.
 const PLACES: usize = 2;
 
-/// Whole pages that a program maps, zeroed.
+/// Whole pages that a program maps, zeroed at first.
 pub(crate) struct SharedMemory(VVec<Atomic<u32>>);
 
 impl SharedMemory {
-    /// So many bytes at least. May sleep; `gfp` says whom the memory is charged to.
+    /// Whole pages of at least `bytes` bytes. May sleep; `gfp` selects the account that is charged.
     pub(crate) fn new(bytes: usize, gfp: Gfp) -> Result<Self> {
         let bytes = bytes.checked_next_multiple_of(PAGE_SIZE).ok_or(EINVAL)?;
         let mut words = VVec::with_capacity(bytes / WORD, gfp | __GFP_ZERO)?;
-        // SAFETY: There is room for so many, and all are zero, which is a number.
+        // SAFETY: There is room for that many words, and all are zero, which is a valid number.
         unsafe { words.inc_len(bytes / WORD) };
         Ok(Self(words))
     }
@@ -73,7 +73,7 @@ impl SharedMemory {
         self.0.len() * WORD
     }
 
-    /// The address of the first page; all are of `vmalloc()`.
+    /// The address of the first page; all pages are of `vmalloc()`.
     pub(crate) fn as_ptr(&self) -> *const c_void {
         self.0.as_ptr().cast()
     }
@@ -92,13 +92,13 @@ impl SharedMemory {
         }
     }
 
-    /// A position that the program keeps, if it is one.
+    /// A position that the program keeps; `None` if it is not below `places`.
     fn position(&self, which: usize, places: u32) -> Option<u32> {
         let position = self.word(which)?.load(Acquire);
         (position < places).then_some(position)
     }
 
-    /// Tells the program of a position, after all reads and writes of before.
+    /// Publishes a position to the program, after all earlier reads and writes.
     fn publish(&self, which: usize, position: u32) {
         if let Some(word) = self.word(which) {
             word.store(position, Release);
@@ -115,7 +115,7 @@ fn distance(from: u32, to: u32, places: u32) -> u32 {
     }
 }
 
-/// The position after that one.
+/// The next position.
 fn after(position: u32, places: u32) -> u32 {
     // OVERFLOW: below the number of places.
     match position + 1 {
@@ -124,12 +124,12 @@ fn after(position: u32, places: u32) -> u32 {
     }
 }
 
-/// The number of places for so many entries.
+/// The number of places for `limit` entries.
 fn places_for(limit: u32) -> Result<u32> {
     limit.checked_add(1).ok_or(EINVAL)
 }
 
-/// The number of bytes for so many places of so many words.
+/// The number of bytes for `places` places of `words` words each.
 fn bytes_for(places: u32, words: usize) -> Result<usize> {
     // CAST: widening.
     let all = words.checked_mul(places as usize).ok_or(EINVAL)?;
@@ -137,14 +137,14 @@ fn bytes_for(places: u32, words: usize) -> Result<usize> {
     all.checked_mul(WORD).ok_or(EINVAL)
 }
 
-/// The words of a completion, which are those of `struct ib_uverbs_wc`.
+/// The words of a completion: those of `struct ib_uverbs_wc`.
 pub(crate) type CompletionWords = [u32; COMPLETION_WORDS];
 
 const COMPLETION_WORDS: usize = size_of::<bindings::ib_uverbs_wc>() / WORD;
 
 const _: () = assert!(COMPLETION_WORDS * WORD == 48);
 
-/// Completions that a program takes by itself.
+/// A queue of completions that a program takes without a call.
 ///
 /// # Invariants
 ///
@@ -156,12 +156,12 @@ pub(crate) struct SharedCompletions {
 }
 
 impl SharedCompletions {
-    /// The number of bytes that a queue of so many entries takes.
+    /// The number of bytes that a queue of `limit` entries takes.
     pub(crate) fn bytes(limit: u32) -> Result<usize> {
         bytes_for(places_for(limit)?, COMPLETION_WORDS)
     }
 
-    /// An empty queue for `limit` entries in memory of that many bytes, at least, all zero.
+    /// An empty queue for `limit` entries in zeroed memory of at least `bytes(limit)` bytes.
     pub(crate) fn new(memory: Arc<SharedMemory>, limit: u32) -> Result<Self> {
         if memory.len() < Self::bytes(limit)? {
             return Err(EINVAL);
@@ -174,13 +174,13 @@ impl SharedCompletions {
         })
     }
 
-    /// The number of entries that it takes.
+    /// The most entries of the queue.
     pub(crate) fn limit(&self) -> u32 {
         // OVERFLOW: there is a place.
         self.places - 1
     }
 
-    /// The number of entries; all that there can be where the program's position is none.
+    /// The number of entries; the limit if the program's position is not valid.
     pub(crate) fn len(&self) -> u32 {
         match self.memory.position(TAIL, self.places) {
             Some(tail) => distance(tail, self.head, self.places),
@@ -194,7 +194,7 @@ impl SharedCompletions {
         PLACES + position as usize * COMPLETION_WORDS
     }
 
-    /// Puts an entry behind the others; returns false if there is no room for it.
+    /// Appends an entry; returns false if there is no room for it.
     pub(crate) fn push(&mut self, entry: &CompletionWords) -> bool {
         if self.len() >= self.limit() {
             return false;
@@ -209,10 +209,10 @@ impl SharedCompletions {
         true
     }
 
-    /// Copies up to `most` entries behind those of `to`, from the position `from` on, or from the
-    /// oldest one. Returns the next position, `None` when all were copied.
+    /// Appends up to `most` entries to `to`, from the position `from` on, or from the oldest entry.
+    /// Returns the next position; `None` when all were copied.
     ///
-    /// `Err(())` where `to` has no room.
+    /// `Err(())` if `to` has no room.
     pub(crate) fn copy_to(
         &self,
         to: &mut Self,
@@ -238,17 +238,17 @@ impl SharedCompletions {
     }
 }
 
-/// The words of a receive before its elements: its context, and their number.
+/// The words of a receive before its elements: its context, and the number of elements.
 const RECEIVE_WORDS: usize = size_of::<bindings::rvt_rwqe>() / WORD;
 /// The words of an element.
 const SGE_WORDS: usize = size_of::<bindings::ib_sge>() / WORD;
 
 const _: () = assert!(RECEIVE_WORDS == 4 && SGE_WORDS == 4);
 
-/// The most receives that are lost one after another.
+/// The most receives that one [`SharedReceives::take`] loses.
 const LOST_AT_ONCE: usize = 16;
 
-/// Receives that a program has posted without a call.
+/// A queue of receives that a program posts without a call.
 ///
 /// # Invariants
 ///
@@ -272,13 +272,13 @@ impl SharedReceives {
         sges.checked_add(RECEIVE_WORDS).ok_or(EINVAL)
     }
 
-    /// The number of bytes that a queue of so many receives takes, of up to `width` elements each.
+    /// The number of bytes that a queue of `limit` receives of up to `width` elements takes.
     pub(crate) fn bytes(limit: u32, width: u32) -> Result<usize> {
         bytes_for(places_for(limit)?, Self::words(width)?)
     }
 
-    /// A queue for `limit` receives of up to `width` elements in memory of that many bytes, at least,
-    /// all zero. May sleep.
+    /// A queue for `limit` receives of up to `width` elements in zeroed memory of at least
+    /// `bytes(limit, width)` bytes. May sleep.
     pub(crate) fn new(memory: Arc<SharedMemory>, limit: u32, width: u32) -> Result<Self> {
         if memory.len() < Self::bytes(limit, width)? {
             return Err(EINVAL);
@@ -295,26 +295,26 @@ impl SharedReceives {
         })
     }
 
-    /// The number of receives; none where the program's position is none.
+    /// The number of receives; zero if the program's position is not valid.
     pub(crate) fn len(&self) -> u32 {
         let head = self.memory.position(HEAD, self.places);
         head.map_or(0, |head| distance(self.tail, head, self.places))
     }
 
-    /// The number of receives that it takes.
+    /// The most receives of the queue.
     pub(crate) fn limit(&self) -> u32 {
         // OVERFLOW: there is a place.
         self.places - 1
     }
 
-    /// Looks how many receives are there, of which up to `most` may be taken then, or as many as
-    /// before. Returns true if there are some.
+    /// Looks for receives, of which up to `most` may be taken then, or as many as before if that is
+    /// more. Returns true if there are any.
     pub(crate) fn look(&mut self, most: u32) -> bool {
         self.rest = self.rest.max(most).min(self.len());
         self.rest > 0
     }
 
-    /// Returns true if there is one that was seen, and not taken.
+    /// Returns true if a receive was seen and not taken.
     pub(crate) fn has_seen(&self) -> bool {
         self.rest > 0
     }
@@ -325,9 +325,9 @@ impl SharedReceives {
         PLACES + position as usize * self.words
     }
 
-    /// Takes the oldest receive of those that were there at the last [look](Self::look). One with
-    /// more elements than there may be, or of a key that programs have not, is lost; after some of
-    /// them this returns none.
+    /// Takes the oldest receive of those that were there at the last [look](Self::look). A receive
+    /// with more elements than the width, or with a key that programs do not have, is lost; after
+    /// `LOST_AT_ONCE` of them this returns none.
     pub(crate) fn take(&mut self) -> Option<Posted<impl Elements + '_>> {
         for _ in 0..LOST_AT_ONCE {
             self.rest = self.rest.checked_sub(1)?;
@@ -338,14 +338,15 @@ impl SharedReceives {
             self.memory.publish(TAIL, self.tail);
             if let Some(context) = context {
                 let sges = self.sges.iter().copied();
-                // SAFETY: No element is of `LOCAL_MEMORY`, and a receive has no inline data.
+                // SAFETY: `read` refuses elements under `LOCAL_MEMORY`, and a receive has no inline
+                // data.
                 return Some(unsafe { Posted::new(context, sges) });
             }
         }
         None
     }
 
-    /// Reads the elements of the receive in that place, each once, and returns its context.
+    /// Reads the elements of the receive in that place, each word once, and returns its context.
     fn read(&mut self, place: usize) -> Option<u64> {
         let memory = &self.memory;
         let long = |at: usize| {
@@ -355,7 +356,7 @@ impl SharedReceives {
             both[4..].copy_from_slice(&high);
             u64::from_ne_bytes(both)
         };
-        // The number is one byte, the first.
+        // The number of elements is one byte, the first.
         let [count, ..] = memory.read(place + 2).to_ne_bytes();
         self.sges.clear();
         for sge in 0..usize::from(count) {
@@ -370,18 +371,18 @@ impl SharedReceives {
         Some(long(place))
     }
 
-    /// All receives go, and nothing is said of them.
+    /// Removes all receives without a completion.
     pub(crate) fn forget(&mut self) {
         if let Some(head) = self.memory.position(HEAD, self.places) {
-            // INVARIANT: `position` returns one below the number of places.
+            // INVARIANT: `position` returns a position below the number of places.
             self.tail = head;
             self.memory.publish(TAIL, head);
         }
         self.rest = 0;
     }
 
-    /// Copies the receive that has `nth` before it to the same place of `to`, which is empty and of the
-    /// same width.
+    /// Copies the receive with `nth` receives before it to place `nth` of `to`, which is empty and
+    /// of the same width.
     pub(crate) fn copy(&self, nth: u32, to: &mut Self) {
         // OVERFLOW: both are below the number of places.
         let from = match (self.places - self.tail).checked_sub(nth) {
@@ -394,7 +395,7 @@ impl SharedReceives {
         }
     }
 
-    /// Counts the first so many places as filled by the program, which has not seen the queue yet.
+    /// Marks the first `count` places as filled by the program, which has not seen the queue yet.
     pub(crate) fn put(&mut self, count: u32) {
         self.memory.publish(HEAD, count);
     }
@@ -410,10 +411,10 @@ pub(crate) mod tests {
         sys::requests::RequestQueue, //
     };
 
-    /// Shared memory as a program sees it, with what it does there.
+    /// Shared memory as a program sees it, with the program's accesses.
     pub(crate) struct Program(pub(crate) Arc<SharedMemory>);
 
-    /// Memory of that size, as the queue sees it and as the program does.
+    /// Memory of `bytes` bytes, for the queue and for the program.
     fn mapped(bytes: usize) -> Result<(Arc<SharedMemory>, Program)> {
         let memory = Arc::new(SharedMemory::new(bytes, GFP_KERNEL)?, GFP_KERNEL)?;
         Ok((memory.clone(), Program(memory)))
@@ -432,7 +433,7 @@ pub(crate) mod tests {
     }
 
     impl Program {
-        /// Writes to a position.
+        /// Writes a position.
         pub(crate) fn set(&self, which: usize, position: u32) {
             self.0.publish(which, position);
         }
@@ -441,7 +442,8 @@ pub(crate) mod tests {
             self.0.read(which)
         }
 
-        /// Takes the oldest completion of a queue of `limit`, as libhfi1verbs does; the first word.
+        /// Takes the oldest completion of a queue of `limit`, as libhfi1verbs does; returns its
+        /// first word.
         pub(crate) fn poll(&self, limit: u32) -> Option<u32> {
             let tail = self.get(TAIL);
             if tail == self.get(HEAD) {
@@ -501,7 +503,7 @@ pub(crate) mod tests {
                     kunit_assert_eq!(ring.len(), limit - n - 1);
                 }
                 assert!(program.poll(limit).is_none());
-                // So that the next round begins elsewhere.
+                // The next round begins at another position.
                 assert!(ring.push(&entry(5)));
                 kunit_assert_eq!(program.poll(limit), Some(5));
             }
@@ -519,7 +521,7 @@ pub(crate) mod tests {
             assert!(!ring.push(&entry(2)));
         }
         program.set(TAIL, 0);
-        // The program's writes to the kernel's own position change nothing.
+        // The program's writes to the kernel's own position have no effect.
         program.set(HEAD, 77);
         kunit_assert_eq!(ring.len(), 1);
         assert!(ring.push(&entry(2)));
@@ -583,7 +585,7 @@ pub(crate) mod tests {
         assert!(ring.look(9));
         assert!(ring.take().is_some_and(|posted| posted.context() == 3));
         assert!(ring.take().is_none());
-        // Many of them end the look.
+        // Many lost receives end the call.
         let (mut ring, program) = receives(40, 1)?;
         for context in cases(0..20) {
             assert!(program.post(40, 1, context, &[good, good]));
@@ -592,7 +594,7 @@ pub(crate) mod tests {
         assert!(ring.look(40));
         assert!(ring.take().is_none());
         kunit_assert_eq!(ring.len(), 5);
-        // A look for fewer takes back nothing.
+        // A look for fewer receives does not lower the number that may be taken.
         assert!(ring.look(1));
         assert!(ring.has_seen());
         assert!(ring.take().is_some_and(|posted| posted.context() == 20));
@@ -603,7 +605,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_copied_to_a_queue_of_another_size_keeps_its_order() -> Result {
         let (mut old, program) = completions(5)?;
-        // The entries lie on both sides of the end.
+        // The entries lie on both sides of the end of the places.
         for n in cases(0..4) {
             assert!(old.push(&entry(n)));
             kunit_assert_eq!(program.poll(5), Some(n));
@@ -618,7 +620,7 @@ pub(crate) mod tests {
         assert!(next.is_ok_and(|next| next.is_some()));
         assert!(old.push(&entry(14)));
         let next = next.map_err(|()| EINVAL)?;
-        // The one that came in between has no room there.
+        // The entry that came in between has no room there.
         kunit_assert_eq!(old.copy_to(&mut new, next, 9), Err(()));
         kunit_assert_eq!(new.len(), 4);
         for n in cases(10..14) {

@@ -6,8 +6,8 @@
 //! on; a [`ProcessQueue`] runs them in a kernel thread where they may sleep.
 //! Items are ordinary [`kernel::workqueue`] items: a `Work<Self>` field,
 //! `impl_has_work!`, and `WorkItem` with an `Arc` pointer. The queue owns a
-//! reference from the time an item is queued until it runs. An item does not
-//! run twice at a time: one that is queued while it runs, runs once more after
+//! reference from the time an item is queued until it runs. An item does not run
+//! twice at a time: an item that is queued while it runs, runs once more after
 //! that, on the same processor.
 //!
 //! C headers: [`include/linux/bottom_half.h`](srctree/include/linux/bottom_half.h),
@@ -44,8 +44,8 @@ pub(crate) fn is_here() -> bool {
     unsafe { bindings::ndk_in_softirq() }
 }
 
-/// Returns true if this is a task, with softirqs and interrupts on or off, and no softirq or
-/// interrupt. Any context.
+/// Returns true in a task, with softirqs and interrupts on or off; false in softirq and interrupt.
+/// Any context.
 #[inline]
 fn is_task() -> bool {
     // SAFETY: Reads the state of the current context only.
@@ -68,7 +68,7 @@ impl BhDisabled {
     pub(crate) fn enter() -> Option<Self> {
         // SAFETY: The function tests whether this is a context where softirqs may be turned off.
         let entered = unsafe { bindings::ndk_bh_enter() };
-        // INVARIANT: `true` says that it was called once.
+        // INVARIANT: `true` says that `local_bh_disable()` was called once.
         entered.then(|| Self(NotThreadSafe))
     }
 }
@@ -77,14 +77,15 @@ impl Drop for BhDisabled {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: By the invariant this balances one `local_bh_disable()`. Pending softirqs run
-        // now; a caller that disabled interrupts meanwhile broke the nesting of its own guards.
+        // now; a caller that disabled interrupts inside of the section broke the nesting of its own
+        // guards.
         unsafe { bindings::ndk_bh_enable() };
     }
 }
 
-/// A work queue of our own; [`BhQueue`] and [`ProcessQueue`] differ in where its items run.
+/// A work queue that this object owns; [`BhQueue`] and [`ProcessQueue`] differ in where items run.
 ///
-/// Dropping it runs what is queued and waits; that needs process context.
+/// Dropping it runs the queued items and waits for them; that needs process context.
 ///
 /// # Invariants
 ///
@@ -99,15 +100,15 @@ pub(crate) type ProcessQueue = OwnQueue<false>;
 
 // SAFETY: All functions of `workqueue_struct` used here may be called from any thread.
 unsafe impl<const IN_SOFTIRQ: bool> Send for OwnQueue<IN_SOFTIRQ> {}
-// SAFETY: They may be called concurrently, too.
+// SAFETY: These functions may be called concurrently, too.
 unsafe impl<const IN_SOFTIRQ: bool> Sync for OwnQueue<IN_SOFTIRQ> {}
 
 impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
-    /// With `max_active` 0 it is the kernel's default.
+    /// Makes a queue; 0 for `max_active` is the kernel's default.
     fn alloc(name: &CStr, flags: bindings::wq_flags, max_active: u32) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated and only read during the call.
         let wq = unsafe { bindings::ndk_wq_alloc(name.as_char_ptr(), flags, max_active) };
-        // INVARIANT: The new workqueue is this object's.
+        // INVARIANT: The new workqueue belongs to this object.
         Ok(Self(NonNull::new(wq).ok_or(ENOMEM)?))
     }
 
@@ -116,7 +117,7 @@ impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
         unsafe { Queue::from_raw(self.0.as_ptr()) }
     }
 
-    /// Queues `item`, of a [`BhQueue`] on the current processor. Any context.
+    /// Queues `item`; on the current processor for a [`BhQueue`]. Any context.
     ///
     /// Gives the item back when it is already queued; it then runs once.
     #[inline]
@@ -127,7 +128,7 @@ impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
         self.queue().enqueue(item)
     }
 
-    /// Waits until everything queued before the call has run. Process context.
+    /// Waits until all items queued before the call have run. Process context.
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the workqueue is live.
         unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
@@ -136,7 +137,7 @@ impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
 
 impl<const IN_SOFTIRQ: bool> Drop for OwnQueue<IN_SOFTIRQ> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the workqueue is live, and nobody else destroys it.
+        // SAFETY: By the type invariant the workqueue is live, and only this destroys it.
         unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
     }
 }
@@ -177,10 +178,10 @@ impl ProcessQueue {
     /// `WQ_PERCPU | WQ_MEM_RECLAIM`, `max_active` 1. Process context. `ENOMEM` when there is no
     /// memory.
     ///
-    /// All queues of that kind of the kernel share one list of items for each processor, and these
-    /// run in its order. Of this queue there is one item at a time on it: however many are queued,
-    /// an item of another queue waits for one. For items that do not sleep, one after another
-    /// is as fast.
+    /// All such queues of the kernel share one list of items for each processor, and the items run
+    /// in the order of the list. This queue has one item at a time on a list, however many are
+    /// queued, so an item of another queue waits for only one of them. Items that do not sleep run
+    /// as fast one after another.
     pub(crate) fn new_per_cpu(name: &CStr) -> Result<Self> {
         let flags = bindings::wq_flags_WQ_PERCPU | bindings::wq_flags_WQ_MEM_RECLAIM;
         Self::alloc(name, flags, 1)
@@ -192,31 +193,31 @@ impl ProcessQueue {
     }
 }
 
-/// Bounds what each processor does in softirq before a task has its turn there.
+/// A bound on the work that each processor does in softirq before a task has its turn there.
 ///
-/// Softirq keeps tasks off. What a single softirq does is bounded, and yet it may be asked for more
-/// again and again without an end. So there is a quota: a softirq that finds it used up has a thread
-/// of that processor go on ([`ProcessQueue::new_per_cpu`]), and that one runs when the scheduler
-/// says so. The quota is granted anew when a task that shares in this runs on the processor, and
-/// [`PERIOD_MS`] after its first use: on average tasks have had most of that time.
+/// Softirq keeps tasks off. A single softirq is bounded, but softirqs may follow without an end. So
+/// there is a quota: a softirq that finds the quota used up leaves its work to a thread of that
+/// processor ([`ProcessQueue::new_per_cpu`]), which runs when the scheduler says so. The quota is
+/// granted anew when a task takes a share on the processor, and [`PERIOD_MS`] after its first use:
+/// on average tasks have had most of that time.
 pub(crate) struct SoftirqQuota {
     most: u64,
     cpus: KVec<ProcessorUse>,
 }
 
-/// The time that a quota lasts, in milliseconds; it ends with a tick, and so up to one earlier.
+/// The time that a quota lasts, in milliseconds; it ends with a tick, up to one tick early.
 const PERIOD_MS: u32 = 10;
 
-/// The use of one processor, alone in its cache line. Only that processor writes here.
+/// The use of a quota on one processor, alone in its cache line. Only that processor writes it.
 #[repr(align(64))]
 struct ProcessorUse {
     units: Atomic<u64>,
-    /// When the quota is granted anew, if some of it was used: see [`time::coarse_in`].
+    /// The time when the quota is granted anew, if some of it was used: see [`time::coarse_in`].
     until: Atomic<usize>,
 }
 
 impl ProcessorUse {
-    /// Nothing is used.
+    /// No units used.
     const fn new() -> Self {
         Self {
             units: Atomic::new(0),
@@ -224,14 +225,15 @@ impl ProcessorUse {
         }
     }
 
-    /// The rest of `most` at the time that `now` reads, if it has to.
+    /// Returns the rest of `most` at the time `now()`, which is read only if some of it was used.
     #[inline]
     fn left(&self, most: u64, now: impl FnOnce() -> usize) -> u64 {
         let units = self.units.load(Relaxed);
         if units == 0 {
             return most;
         }
-        // The clock comes round: the later of two times is less than half of them behind the other.
+        // The clock wraps around: the later of two times is less than half of its range ahead of
+        // the other.
         if now().wrapping_sub(self.until.load(Relaxed)) <= usize::MAX / 2 {
             self.renew();
             return most;
@@ -239,7 +241,7 @@ impl ProcessorUse {
         most.saturating_sub(units)
     }
 
-    /// `n` units are used; the first of a quota say how long it lasts.
+    /// Counts `n` used units; the first use of a quota sets its end.
     #[inline]
     fn add(&self, n: u64, until: impl FnOnce() -> usize) {
         let units = self.units.load(Relaxed);
@@ -249,7 +251,7 @@ impl ProcessorUse {
         self.units.store(units.saturating_add(n), Relaxed);
     }
 
-    /// Nothing is used. Mostly nothing was, and nothing is written.
+    /// Grants the quota anew; writes only if some of it was used, which is rare.
     #[inline]
     fn renew(&self) {
         if self.units.load(Relaxed) != 0 {
@@ -259,7 +261,7 @@ impl ProcessorUse {
 }
 
 impl SoftirqQuota {
-    /// A quota of `most` units of whatever is counted, on each processor. Process context. `ENOMEM`
+    /// A quota of `most` units, which callers define, on each processor. Process context. `ENOMEM`
     /// when there is no memory.
     pub(crate) fn new(most: u64) -> Result<Self> {
         // CAST: widening.
@@ -270,8 +272,8 @@ impl SoftirqQuota {
         Ok(Self { most, cpus })
     }
 
-    /// The share of whoever runs now: in softirq what is left of the quota; in a task there is no
-    /// bound, and the quota is granted anew. Any context, where it stays on its processor.
+    /// The share of the current context: in softirq the rest of the quota; in a task there is no
+    /// bound, and the quota is granted anew. Any context, if it stays on its processor.
     #[inline]
     pub(crate) fn share(&self) -> SoftirqShare<'_> {
         // CAST: widening.
@@ -294,20 +296,20 @@ impl SoftirqQuota {
     }
 }
 
-/// What one softirq, or a task, may use of a [`SoftirqQuota`].
+/// The part of a [`SoftirqQuota`] that one softirq, or a task, may use.
 pub(crate) struct SoftirqShare<'a> {
     left: u64,
     used: Option<&'a ProcessorUse>,
 }
 
 impl SoftirqShare<'_> {
-    /// How much it may use.
+    /// The number of units that may be used.
     #[inline]
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Counts what it has used.
+    /// Counts `n` used units.
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
@@ -389,14 +391,14 @@ mod tests {
 
     #[test]
     fn a_quota_is_granted_anew_after_a_time_and_not_before() {
-        // Jiffies, for one, begin shortly before they come round.
+        // Jiffies, for one, begin shortly before they wrap around.
         for start in cases([5000, usize::MAX - 3, usize::MAX / 2]) {
             let used = ProcessorUse::new();
             let later = |by| move || usize::wrapping_add(start, by);
             kunit_assert_eq!(used.left(100, later(0)), 100);
             used.add(60, later(10));
             kunit_assert_eq!(used.left(100, later(1)), 40);
-            // A later use does not put it off.
+            // A later use does not put the end off.
             used.add(60, later(19));
             for by in cases([1, 9]) {
                 kunit_assert_eq!(used.left(100, later(by)), 0);
@@ -404,7 +406,7 @@ mod tests {
             kunit_assert_eq!(used.left(100, later(10)), 100);
             used.add(1, later(20));
             kunit_assert_eq!(used.left(100, later(11)), 99);
-            // A quiet processor has what it has, however long it was quiet.
+            // A processor has its whole quota after any time without use.
             kunit_assert_eq!(used.left(100, later(1 << 30)), 100);
             used.add(100, later(11 + (1 << 30)));
             used.renew();
@@ -432,8 +434,8 @@ mod tests {
         kunit_assert_eq!(reads.load(Relaxed), 2);
     }
 
-    /// An item that finds out whether another one, of a queue that all of the kernel uses, was
-    /// begun before it.
+    /// An item that finds out if another item, of a queue that the whole kernel uses, began before
+    /// it.
     #[pin_data]
     struct Later {
         #[pin]
@@ -450,7 +452,7 @@ mod tests {
         type Pointer = Arc<Later>;
 
         fn run(this: Arc<Later>) {
-            // One that waits for its turn is not taken once more.
+            // An item that waits for its turn is not queued once more.
             let was_first = queue_of_all().enqueue(this.other.clone()).is_ok();
             this.was_first.store(was_first, Relaxed);
         }
@@ -458,7 +460,7 @@ mod tests {
 
     /// The queue of `schedule_work()`.
     fn queue_of_all() -> &'static Queue {
-        // SAFETY: A queue that is there as long as the kernel.
+        // SAFETY: The queue lives as long as the kernel.
         unsafe { Queue::from_raw(bindings::system_percpu_wq) }
     }
 
@@ -477,7 +479,7 @@ mod tests {
             was_first: AtomicFlag::new(false),
         });
         let second = Arc::pin_init(init, GFP_KERNEL)?;
-        // No thread of this processor runs before all are queued on it.
+        // No thread of this processor runs before all items are queued on it.
         let section = BhDisabled::enter();
         let mut are_queued = queue.enqueue(ours[0].clone()).is_ok();
         are_queued &= queue.enqueue(second.clone()).is_ok();

@@ -2,25 +2,26 @@
 
 //! [`Span`] and [`Run`]: memory of a consumer as address and length.
 //!
-//! Neither is ever turned into a slice: its owner and other CPUs may read and write the bytes at
-//! any time, as a device would. All that is done with them are raw copies and, for RDMA atomics,
-//! the kernel's atomic operations.
+//! Neither is ever turned into a slice: the owner and other CPUs may read and write the bytes at
+//! any time, as a device would. The only accesses are raw copies and, for RDMA atomics, the
+//! kernel's atomic operations.
 //!
-//! Where the trust comes from: each range begins with a promise of the consumer, as the verbs ask
-//! of it, and each of the three ways in is unsafe to make:
+//! Each range begins with a promise of the consumer, which the verbs ask for, and each of the three
+//! sources is unsafe to make:
 //!
-//! - [`Span`]: memory that is registered, until the registration has ended. It cannot be copied or
-//!   cut: it stays where the registration keeps it, and goes before that ends.
-//! - [`List`]: memory that a request names, until the request has ended. It cannot be copied
-//!   either, and there is no end of a request that has one.
-//! - [`AllMemory`]: all of it, to be named by a peer; what the kernel does not map is refused.
+//! - [`Span`]: registered memory, until the registration has ended. A span cannot be copied or cut:
+//!   it stays where the registration keeps it, and goes before the registration ends.
+//! - [`List`]: memory that a request names, until the request has ended. A list cannot be copied
+//!   either, and a request that has one does not end.
+//! - [`AllMemory`]: all memory, for peers to name; addresses that the kernel does not map are
+//!   refused.
 //!
-//! What touches the bytes is a [`Run`], which borrows one of these, so nobody keeps one beyond the
-//! guard (a gate, a lock) under which that was seen.
+//! Only a [`Run`] accesses the bytes. It borrows one of these sources, so it does not outlive the
+//! guard (a gate, a lock) under which the source was found.
 //!
 //! [`List`]: super::requests::List
 //!
-//! Context: any; nothing sleeps. A copy takes as long as it has bytes: callers bound them.
+//! Context: any; no call sleeps. A copy takes as long as it has bytes: callers bound them.
 
 use core::marker::PhantomData;
 
@@ -67,10 +68,10 @@ impl Span {
         self.len
     }
 
-    /// The bytes, to be touched as long as the span is there.
+    /// The bytes, for accesses as long as the span is borrowed.
     #[inline]
     pub(crate) const fn run(&self) -> Run<'_> {
-        // INVARIANT: the range of a span that lives at least as long.
+        // INVARIANT: the range is that of a span that lives at least as long.
         Run {
             addr: self.addr,
             len: self.len,
@@ -79,7 +80,7 @@ impl Span {
         }
     }
 
-    /// Grows by `next` if that begins where this span ends, and gives it back otherwise.
+    /// Appends `next` if that begins at the end of this span, and gives it back otherwise.
     pub(crate) fn append(&mut self, next: Self) -> Result<(), Self> {
         if self.addr + self.len != next.addr {
             return Err(next);
@@ -90,16 +91,16 @@ impl Span {
     }
 }
 
-/// All memory that the kernel maps for good (its direct map), by address.
+/// All memory that the kernel maps permanently (its direct map), by address.
 ///
 /// Some of it cannot be written (the kernel's text), and some may be out of the map for a while: a
-/// copy finds that out, and says so. (User Mode Linux lets no module do that for what it writes:
-/// there it is a fault of the kernel.) An address of another structure of the kernel's is found by
-/// nobody: with this key a peer reads and writes those, as with any RNIC.
+/// copy detects and reports that. (On User Mode Linux no module can do that for a write: there the
+/// write is a fault of the kernel.) An address of another structure of the kernel is not detected:
+/// with this key a peer reads and writes such structures, as with any RNIC.
 ///
 /// # Invariants
 ///
-/// A consumer has promised that whatever a peer of his names there is his to lose.
+/// A consumer has promised to answer for all memory that its peers name there.
 #[derive(Debug)]
 pub(crate) struct AllMemory(());
 
@@ -108,22 +109,23 @@ impl AllMemory {
     ///
     /// # Safety
     ///
-    /// A consumer of the kernel must have asked for it (`IB_PD_UNSAFE_GLOBAL_RKEY`): he answers for
-    /// what his peers read and write there, until the registration has ended.
+    /// A consumer of the kernel must have asked for it (`IB_PD_UNSAFE_GLOBAL_RKEY`): the consumer
+    /// answers for all that its peers read and write there, until the registration has ended.
     pub(crate) const unsafe fn new() -> Self {
         // INVARIANT: by the safety requirements.
         Self(())
     }
 
-    /// Bytes from `addr` on, if that is memory: at most `most` of them, and not beyond what the
-    /// memory map tells at once.
+    /// Bytes from `addr` on, if that is memory: at most `most`, and none beyond the memory map's
+    /// step that `addr` is in.
     pub(crate) fn run(&self, addr: u64, most: u64) -> Option<Run<'_>> {
         let left = match most {
             0 => return Some(Run::EMPTY),
             _ => mapped_until(addr)? - addr,
         };
-        // INVARIANT: memory of the direct map, which may fault; by the type invariant a consumer
-        // answers for what is in it. It ends with the map's step.
+        // INVARIANT: memory of the direct map, where an access may fault; by the type invariant a
+        // consumer answers for it. The range ends with the map's step at the latest, so it does not
+        // wrap.
         Some(Run {
             // CAST: 64-bit kernel addresses.
             addr: addr as usize,
@@ -139,9 +141,9 @@ impl AllMemory {
 ///
 /// # Invariants
 ///
-/// The range may be read and written: it lies in that of a span or of a list that lives for `'a`, or
-/// belongs to the direct map, where an access `may_fault`, and is vouched for by an `AllMemory` that
-/// does. It does not wrap.
+/// The range does not wrap, and may be read and written: it lies in the range of a span or of a
+/// list that lives for `'a`, or it belongs to the direct map, where an access may fault
+/// (`may_fault`), and an `AllMemory` that lives for `'a` vouches for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     addr: usize,
@@ -150,7 +152,7 @@ pub(crate) struct Run<'a> {
     owner: PhantomData<&'a ()>,
 }
 
-/// Which side of a copy cannot be used, of memory that is named by address.
+/// The side of a copy that cannot be accessed, for memory that is named by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyFault {
     Source,
@@ -171,14 +173,14 @@ impl Run<'_> {
     ///
     /// # Safety
     ///
-    /// A range that does not wrap may be read and written, by any processor at any time, as long as
-    /// the result exists.
+    /// If the range does not wrap, it may be read and written, by any processor at any time, as
+    /// long as the result exists.
     #[inline]
     pub(super) unsafe fn new(addr: u64, len: u64) -> Option<Self> {
         // CAST: 64-bit kernel addresses.
         let (addr, len) = (addr as usize, len as usize);
         addr.checked_add(len)?;
-        // INVARIANT: by the safety requirements, and it does not wrap.
+        // INVARIANT: by the safety requirements, and the range does not wrap.
         Some(Self {
             addr,
             len,
@@ -193,7 +195,8 @@ impl Run<'_> {
         if offset > self.len || len > self.len - offset {
             return None;
         }
-        // INVARIANT: a part of a valid range; `addr + offset <= addr + self.len`, which is no wrap.
+        // INVARIANT: a part of a valid range; `addr + offset <= addr + self.len`, which does not
+        // wrap.
         Some(Self {
             addr: self.addr + offset,
             len,
@@ -215,10 +218,10 @@ impl Run<'_> {
         self.len == 0
     }
 
-    /// Copies as many bytes as the shorter of the two has, and returns their number. After a fault
-    /// some of them may have been copied.
+    /// Copies as many bytes as the shorter of the two runs has, and returns their number. After a
+    /// fault some of them may have been copied.
     ///
-    /// The two may overlap. What other CPUs write meanwhile may or may not be seen.
+    /// The two may overlap. Concurrent writes of other CPUs may or may not be copied.
     #[inline]
     pub(crate) fn copy_from(&self, from: Run<'_>) -> Result<usize, CopyFault> {
         let len = self.len.min(from.len);
@@ -235,8 +238,8 @@ impl Run<'_> {
     pub(crate) fn write(&self, from: &[u8]) -> Result<usize, CopyFault> {
         let len = self.len.min(from.len());
         let from = from.as_ptr();
-        // SAFETY: The range is valid for `len` bytes (type invariants), or may fault; the slice is,
-        // too, and no other code writes to it while it is borrowed.
+        // SAFETY: The range is valid for `len` bytes (type invariants), or may fault; the slice is
+        // valid for `len` bytes, and no other code writes to it while it is borrowed.
         unsafe {
             if self.may_fault {
                 return copy_nofault(self.addr, from.expose_provenance(), len);
@@ -246,7 +249,7 @@ impl Run<'_> {
         Ok(len)
     }
 
-    /// Inverts every bit of the first byte, if there is one that does not fault.
+    /// Inverts every bit of the first byte, if there is one that cannot fault.
     pub(crate) fn invert_first(&self) {
         if self.len == 0 || self.may_fault {
             return;
@@ -263,17 +266,17 @@ impl Run<'_> {
         if self.len != 8 || !ptr.is_aligned() || self.may_fault {
             return None;
         }
-        // SAFETY: The range is valid for eight bytes (type invariants) and aligned. Others access
-        // it with plain or atomic accesses of the CPU, as they would beside a device.
+        // SAFETY: The range is valid for eight bytes (type invariants) and aligned. Other code
+        // accesses it with plain or atomic accesses of the CPU, as it would beside a device.
         Some(unsafe { Atomic::from_ptr(ptr) })
     }
 
-    /// Adds to the word and returns what it was; `None` unless these are eight aligned bytes.
+    /// Adds to the word and returns its old value; `None` unless these are eight aligned bytes.
     pub(crate) fn fetch_add(&self, add: u64) -> Option<u64> {
         Some(self.word()?.fetch_add(add, Full))
     }
 
-    /// Replaces the word if it equals `compare`, and returns what it was; `None` unless these are
+    /// Replaces the word if it equals `compare`, and returns its old value; `None` unless these are
     /// eight aligned bytes.
     pub(crate) fn compare_swap(&self, compare: u64, swap: u64) -> Option<u64> {
         Some(match self.word()?.cmpxchg(compare, swap, Full) {
@@ -285,8 +288,8 @@ impl Run<'_> {
 /// Copies `len` bytes, as a device would: other processors may read and write them during the copy.
 /// The two ranges may overlap.
 ///
-/// C's functions do it: a copy of core's is undefined behaviour when it meets another access.
-/// KCSAN takes the copy for marked accesses, and reports one that meets a plain access: a plain
+/// C functions do the copy: a copy by `core` is undefined behaviour when it meets another access.
+/// KCSAN takes the copy for marked accesses, and reports a copy that meets a plain access: a plain
 /// access claims the memory for itself.
 ///
 /// # Safety
@@ -318,7 +321,7 @@ unsafe fn copy_shared(to: *mut u8, from: *const u8, len: usize) {
 /// written, by any processor at any time, or are addresses of the direct map. Neither range wraps.
 unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, CopyFault> {
     // CAST: 64-bit kernel addresses.
-    // SAFETY: By the safety requirements; the function survives what faults.
+    // SAFETY: By the safety requirements; the function survives a fault.
     match unsafe { bindings::ndk_copy_nofault(to as u64, from as u64, len) } {
         0 => Ok(len),
         ..0 => Err(CopyFault::Source),
@@ -326,17 +329,18 @@ unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, Copy
     }
 }
 
-/// The last byte of the memory map's step that `addr` is in; `None` if it is no memory. Any context.
+/// The last byte of the memory map's step that `addr` is in; `None` if `addr` is no memory. Any
+/// context.
 fn mapped_until(addr: u64) -> Option<u64> {
     // SAFETY: The function looks the address up in the memory map and does not follow it.
     let until = unsafe { bindings::ndk_direct_mapped_until(addr) };
     (until != 0).then_some(until)
 }
 
-/// Returns true if a range is memory that the kernel maps for good. Any context.
+/// Returns true if a range is memory that the kernel maps permanently. Any context.
 ///
-/// That is looked up for its first byte, its last one and where each step of the memory map begins
-/// in between. On x86 memory comes and goes by steps; arm64 can leave out a page inside of one.
+/// The first byte, the last byte and the first byte of each step of the memory map in between are
+/// looked up. On x86 memory comes and goes by steps; arm64 can leave out a page inside of a step.
 pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
     let Some(beyond) = len.checked_sub(1) else {
         return true;
@@ -364,7 +368,7 @@ mod tests {
 
     use crate::sys::report::cases;
 
-    /// What tests look at.
+    /// Accessors for tests.
     impl Run<'_> {
         /// The first address.
         pub(crate) const fn addr(&self) -> usize {
@@ -454,7 +458,7 @@ mod tests {
         for addr in cases([0, 8, u64::MAX - 8, u64::MAX]) {
             assert!(memory.run(addr, 8).is_none());
         }
-        // No more than the map tells at once.
+        // The run ends with the map's step.
         let most = memory.run(addr as u64, u64::MAX).map(|run| run.len());
         assert!(most >= Some(8));
         assert!(most < Some(1 << 30));
@@ -491,22 +495,22 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_reported_and_can_be_read() {
         let memory = test_memory();
-        // Of the kernel's text, which is memory, and which nobody writes.
+        // The kernel's text, which is memory and is not written.
         let text = (bindings::memcpy as *const ()).expose_provenance() as u64;
         let Some(text) = memory.run(text, 16) else {
-            // Elsewhere it is not in the direct map.
+            // On other architectures the text is not in the direct map.
             return assert!(cfg!(not(target_arch = "x86_64")));
         };
         let mut bytes = [0u8; 16];
         let copy = span(&mut bytes);
         kunit_assert_eq!(copy.run().copy_from(text), Ok(16));
         if cfg!(CONFIG_UML) {
-            // A module's faults are the kernel's there.
+            // There a module's faults are the kernel's.
             return assert!(bytes != [0; 16]);
         }
         kunit_assert_eq!(text.copy_from(copy.run()), Err(CopyFault::Sink));
         kunit_assert_eq!(text.write(&[1, 2, 3]), Err(CopyFault::Sink));
-        // Atomics are for what cannot fault.
+        // Atomics are for memory that cannot fault.
         assert!(text.part(0, 8).fetch_add(1).is_none());
         assert!(bytes != [0; 16]);
     }

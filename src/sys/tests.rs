@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests beside [`Global`] leave open.
+//! Tests of [`Global`] beyond those in its file: references, and tasks that exchange values.
 
 #[macro_use]
 pub(crate) mod report;
@@ -35,7 +35,7 @@ use crate::sys::{
     softirq::ProcessQueue, //
 };
 
-/// Counts itself.
+/// A value that is counted as long as it lives.
 struct Counted(Arc<Atomic<u64>>);
 
 impl Counted {

@@ -17,7 +17,7 @@ use kernel::sync::atomic::{
 use super::clock;
 use crate::bindings;
 
-/// The same as [`now_ns`], whatever tests do. Any context. C: `ktime_get()`.
+/// The same as [`now_ns`], by the real clock in tests, too. Any context. C: `ktime_get()`.
 #[inline]
 pub(super) fn real_ns() -> u64 {
     // CAST: The monotonic clock starts at zero and does not go back.
@@ -47,40 +47,41 @@ pub(crate) fn now_ms() -> u64 {
 /// Jiffies in a second.
 const HZ: bindings::ndk_time = bindings::ndk_time_NDK_HZ;
 
-// The build for a kernel that has not 100 of them shows that it is the kernel's number.
+// The build for a kernel with an HZ other than 100 shows that this is the kernel's number.
 const _: () = assert!(HZ == bindings::CONFIG_HZ);
 
-/// `ms` milliseconds in jiffies, a part of one for a whole.
+/// `ms` milliseconds in jiffies, rounded up.
 const fn jiffies_of(ms: u32) -> usize {
     // CAST: widening. OVERFLOW: a product of two numbers of 32 bits.
     (ms as u64 * HZ as u64).div_ceil(1000) as usize
 }
 
-/// The time of the kernel's ticks in `ms` milliseconds, in jiffies, which come round. Any context.
+/// The time `ms` milliseconds from now in jiffies, which wrap around. Any context.
 #[inline]
 pub(super) fn jiffies_in(ms: u32) -> usize {
-    // SAFETY: The kernel's counter is a machine word that is always there; it changes at any time,
-    // and a volatile read takes it as it is, like C's.
+    // SAFETY: The kernel's counter is a static machine word; it changes at any time, and a volatile
+    // read takes it as it is, like C's.
     let now = unsafe { (&raw const bindings::jiffies).read_volatile() };
     now.wrapping_add(jiffies_of(ms))
 }
 
-/// A time `ms` milliseconds from now by a clock that costs nothing to read and comes round: the
-/// kernel's ticks, or what tests make of them. Any context.
+/// The time `ms` milliseconds from now by a clock that is cheap to read and wraps around: jiffies,
+/// or the stopped clock of a test. Any context.
 #[inline]
 pub(super) fn coarse_in(ms: u32) -> usize {
     #[cfg(ndk_kunit)]
     if clock::is_stopped() {
-        // CAST: a machine word, which comes round.
+        // CAST: a machine word, which wraps around.
         return now_ms().wrapping_add(ms.into()) as usize;
     }
     jiffies_in(ms)
 }
 
-/// When a timer runs out by a clock that a test has stopped: the kernel's timers go by the real one.
-/// Nothing where there are no tests.
+/// The time when a timer runs out by a clock that a test has stopped: the kernel's timers go by the
+/// real one. Empty in builds without tests.
 pub(super) struct Due {
-    /// 0 for one that was armed while the clock ran, `CANCELLED` for one that is not armed.
+    /// 0 for a timer that was armed while the clock ran, `CANCELLED` for a timer that was
+    /// cancelled.
     #[cfg(ndk_kunit)]
     at_ns: Atomic<u64>,
 }
@@ -89,6 +90,7 @@ pub(super) struct Due {
 const CANCELLED: u64 = u64::MAX;
 
 impl Due {
+    /// The state of a timer that is not armed: neither early nor cancelled.
     pub(super) const fn new() -> Self {
         Self {
             #[cfg(ndk_kunit)]
@@ -96,8 +98,8 @@ impl Due {
         }
     }
 
-    /// The timer is armed for `ns` nanoseconds from now. Returns true if it has to look at the
-    /// clock instead, soon and again and again.
+    /// Notes that the timer is armed for `ns` nanoseconds from now. Returns true if the timer must
+    /// look at the clock instead, soon and repeatedly.
     #[inline]
     pub(super) fn arm(&self, ns: u64) -> bool {
         #[cfg(ndk_kunit)]
@@ -118,14 +120,14 @@ impl Due {
         }
     }
 
-    /// The timer is about to be disarmed.
+    /// Notes that the timer is about to be disarmed.
     #[inline]
     pub(super) fn cancel(&self) {
         #[cfg(ndk_kunit)]
         self.at_ns.store(CANCELLED, Relaxed);
     }
 
-    /// Returns true if the timer, which has run out, is to look at the clock again.
+    /// Returns true if the timer, which has run out, must look at the clock again.
     #[inline]
     pub(super) fn is_early(&self) -> bool {
         #[cfg(ndk_kunit)]

@@ -34,7 +34,7 @@ use crate::bindings;
 /// The time between two looks at a clock that a test has stopped, in milliseconds.
 const LOOK_MS: u32 = 1;
 
-/// What happens when a timer runs out.
+/// An object that is called when its timer runs out.
 pub(crate) trait Expires: Sized + Send + Sync + 'static {
     /// Called in softirq, on the processor that armed the timer, with the
     /// reference that the timer held. May arm the timer again.
@@ -61,7 +61,7 @@ unsafe impl<T: Expires> Send for Timer<T> {}
 // SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Sync for Timer<T> {}
 
-/// Returns true if `field` is one of `owner`.
+/// Returns true if `field` lies inside of `owner`.
 pub(super) fn is_within<F, T>(field: &F, owner: &Arc<T>) -> bool {
     let start = ptr::from_ref::<T>(owner).addr();
     ptr::from_ref(field).addr().wrapping_sub(start) < size_of::<T>()
@@ -83,7 +83,7 @@ impl<T: Expires> Timer<T> {
                     )
                 }
             }),
-            // INVARIANT: Null, and not pending.
+            // INVARIANT: `owner` is null, and the timer is not pending.
             owner: Atomic::new(ptr::null_mut()),
             due: Due::new(),
         })
@@ -91,8 +91,8 @@ impl<T: Expires> Timer<T> {
 
     /// Makes the timer run out `ms` milliseconds from now, whether or not it was armed.
     ///
-    /// `owner` must be the object this timer is a field of; with any other the
-    /// call warns and does nothing. Any context, also with locks held.
+    /// `owner` must be the object that this timer is a field of; with any other the
+    /// call warns and returns. Any context, also with locks held.
     pub(crate) fn arm(&self, owner: &Arc<T>, ms: u32) {
         if kernel::warn_on!(!is_within(self, owner)) {
             return;
@@ -107,46 +107,49 @@ impl<T: Expires> Timer<T> {
         // SAFETY: The timer was initialised by `new`.
         let was_pending = unsafe { bindings::mod_timer(self.timer.get(), when) } != 0;
         if was_pending {
-            // SAFETY: The timer already owned a reference, so the one made above is ours.
+            // SAFETY: The pending timer already owned a reference, so this function still has the
+            // one made above.
             drop(unsafe { Arc::from_raw(reference) });
         }
     }
 
     /// Disarms the timer; true if it was armed. Any context.
     ///
-    /// When false is returned the callback may be running, or about to run.
+    /// After false the callback may be running, or about to run.
     pub(crate) fn cancel(&self) -> bool {
         self.due.cancel();
         self.delete()
     }
 
-    /// Takes the timer off the queue; true if it was there.
+    /// Takes the timer off the queue; true if the timer was there.
     fn delete(&self) -> bool {
         // SAFETY: The timer was initialised by `new`.
         let was_pending = unsafe { bindings::timer_delete(self.timer.get()) } != 0;
         if was_pending {
-            // SAFETY: By the invariant a pending timer owns a reference to `owner`, and taking it
-            // off the queue gave that reference to us.
+            // SAFETY: By the invariant a pending timer owns a reference to `owner`, and taking the
+            // timer off the queue gave that reference to this function.
             drop(unsafe { Arc::from_raw(self.owner.load(Relaxed)) });
         }
         was_pending
     }
 
-    /// Has the timer run out once more, with the reference that it had.
+    /// Arms the timer for another look at the clock, with the reference that it had.
     ///
     /// # Safety
     ///
-    /// `reference` is that of a timer of ours that has just ceased to be pending.
+    /// `reference` is the reference of this timer, which has just ceased to be pending.
     unsafe fn look_again(&self, reference: *mut T) {
         // CAST: a machine word.
         let when = time::jiffies_in(LOOK_MS) as c_ulong;
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that this is the timer's reference; the timer does not own it any
+        // more.
         let owner = unsafe { Arc::from_raw(reference) };
         let reference = Arc::into_raw(owner.clone());
         // INVARIANT: The timer is pending from here on, with a reference.
         // SAFETY: The timer was initialised by `new`.
         if unsafe { bindings::mod_timer(self.timer.get(), when) } != 0 {
-            // SAFETY: It was armed in between, with a reference of its own: this one is ours.
+            // SAFETY: The timer was armed in between, with another reference: this function still
+            // has this one.
             drop(unsafe { Arc::from_raw(reference) });
         }
         // A cancel in between has returned false: the callback is about to run, so it runs.
@@ -161,16 +164,18 @@ impl<T: Expires> Timer<T> {
     unsafe extern "C" fn fire(timer: *mut bindings::timer_list) {
         // SAFETY: The caller says that `timer` is the field of a `Timer<T>`.
         let this = unsafe { container_of!(Opaque::cast_from(timer), Self, timer) };
-        // SAFETY: The timer's reference, which is now ours, keeps the owner and so `this` alive.
+        // SAFETY: The timer's reference, which this function has now, keeps the owner and so `this`
+        // alive.
         let owner = unsafe { (*this).owner.load(Relaxed) };
         // SAFETY: As above.
         if unsafe { (*this).due.is_early() } {
-            // SAFETY: As above; it is this timer's reference.
+            // SAFETY: As above; `owner` is this timer's reference, and the timer is no longer
+            // pending.
             unsafe { (*this).look_again(owner) };
             return;
         }
-        // SAFETY: By the invariant the timer owned one reference; nobody else takes it, because the
-        // timer is no longer pending.
+        // SAFETY: By the invariant the timer owned one reference while it was pending; only this
+        // call takes it, because the timer is no longer pending.
         T::expired(unsafe { Arc::from_raw(owner) });
     }
 }

@@ -2,7 +2,8 @@
 
 //! Tracepoints: `/sys/kernel/tracing/events/ndk`, described in `bindings/trace.h`.
 //!
-//! One that is off is a static branch: [`event`] evaluates its arguments behind that. Any context.
+//! A tracepoint that is off is a static branch: [`event`] evaluates its arguments behind that. Any
+//! context.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -26,13 +27,13 @@ use crate::rdma::values::wc::{
     WcStatus, //
 };
 
-/// What a tracepoint takes, as C takes it.
+/// An argument of a tracepoint, in the form that C takes.
 #[cfg_attr(not(CONFIG_TRACEPOINTS), allow(dead_code))]
 trait Argument {
     type Kept;
     type C;
 
-    /// What has to stay as long as the call.
+    /// Returns the value that must live as long as the call.
     fn keep(self) -> Self::Kept;
     fn as_c(kept: &Self::Kept) -> Self::C;
 }
@@ -103,10 +104,10 @@ impl Argument for SocketAddr {
     }
 }
 
-/// Gives the tracepoint of that name, if it is on, the arguments that the expression returns. The
-/// expression owns all that it names: a mutable reference is gone after it.
+/// Gives the tracepoint `$name`, if it is on, the arguments that the expression returns. The
+/// expression owns all variables that it names: a mutable reference is gone after it.
 // A macro: a closure that is made before the branch is put in memory, listener or not. Out of line:
-// in line its arguments cost registers where none is wanted.
+// in line the arguments cost registers even without a listener.
 macro_rules! event {
     ($name:ident, $told:expr $(,)?) => {
         if ::kernel::macros::paste! { $crate::sys::trace::[< $name _is_on >]() } {
@@ -123,6 +124,7 @@ macro_rules! tracepoints {
     )*) => {$(
         kernel::macros::paste! {
             #[doc = concat!("Returns true if `", stringify!($name), "` is on.")]
+            /// Any context.
             #[inline(always)]
             pub(crate) fn [< $name _is_on >]() -> bool {
                 #[cfg(CONFIG_TRACEPOINTS)]
@@ -143,6 +145,8 @@ macro_rules! tracepoints {
 
         kernel::macros::paste! {
             $(#[$doc])*
+            /// Takes the arguments from `told`. [`event`] calls this if the tracepoint is on. Any
+            /// context.
             #[cold]
             #[inline(never)]
             pub(crate) fn [< emit_ $name >](told: impl FnOnce() -> ($($type,)*)) {
@@ -150,7 +154,8 @@ macro_rules! tracepoints {
                 {
                     let ($($arg,)*) = told();
                     $(let $arg = Argument::keep($arg);)*
-                    // SAFETY: The pointers are those of what is kept until after the call.
+                    // SAFETY: The pointers are those of the kept values, which live until after the
+                    // call.
                     unsafe {
                         bindings::[< rust_do_trace_ndk_ $name >](
                             $(<$type as Argument>::as_c(&$arg)),*
@@ -191,7 +196,7 @@ tracepoints! {
     fn connect(dev: Name, qp: u32, peer: u32, src: SocketAddr, dst: SocketAddr);
     /// A queue pair has lost its connection.
     fn disconnect(dev: Name, qp: u32, by_peer: bool);
-    /// A token was invalidated, or not.
+    /// A token was invalidated, or the invalidation was refused.
     fn invalidate(dev: Name, qp: u32, key: u32, remote: bool, refused: bool);
     /// Memory that a peer named was refused.
     fn access_refused(

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Unaligned`]: a value of C's at any address.
+//! [`Unaligned`]: a C value at any address.
 //!
-//! C reads structures of any alignment on the machines that this is for, and consumers rely on it:
-//! those of iSER's receives are packed. A Rust reference to such a structure is undefined
-//! behaviour, whatever the machine does. So a consumer's structures are seen as this.
+//! C reads structures of any alignment on the machines that this is for, and consumers rely on
+//! that: the structures of iSER's receives are packed. A Rust reference to such a structure is
+//! undefined behaviour on any machine. So a consumer's structures are accessed by this type.
 //!
-//! [`Room`] is for what is written alone: what is there before may be anything.
+//! [`Room`] is for memory that is written only, and may be uninitialised before.
 
 use core::mem::MaybeUninit;
 
 /// A `T` that need not be aligned. It is read and written as a whole, or field by field.
 ///
-/// The compiler refuses references to what is inside.
+/// The compiler refuses references to the inner value.
 #[repr(C, packed)]
 pub(crate) struct Unaligned<T>(pub(crate) T);
 
@@ -21,28 +21,29 @@ const _: () = {
     assert!(size_of::<Unaligned<u64>>() == 8);
 };
 
-/// Room for values, at any address. Nothing may ever have been written there, so it is not read.
+/// Room for values, at any address. The memory may be uninitialised, so it is not read.
 pub(crate) struct Room<'a, T>(&'a mut [MaybeUninit<Unaligned<T>>]);
 
 impl<'a, T> Room<'a, T> {
     /// # Safety
     ///
-    /// `first` has room for `count` values, which no other code uses during `'a`; it may be null if
-    /// that is zero.
+    /// `first` has room for `count` values, which no other code uses during `'a`; `first` may be
+    /// null if `count` is zero.
     pub(crate) unsafe fn new(first: *mut T, count: usize) -> Self {
         if count == 0 {
             return Self(&mut []);
         }
-        // SAFETY: The caller says that there is room, of which nothing else is demanded.
+        // SAFETY: The caller says that there is room for `count` values, which no other code uses;
+        // `MaybeUninit<Unaligned<T>>` demands neither alignment nor initialisation.
         Self(unsafe { core::slice::from_raw_parts_mut(first.cast(), count) })
     }
 
-    /// For so many values.
+    /// The number of values that have room.
     pub(crate) const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Puts a value in its place; false if it has none.
+    /// Writes a value to place `at`; false if there is no such place.
     pub(crate) fn put(&mut self, at: usize, value: T) -> bool {
         self.0
             .get_mut(at)
@@ -50,12 +51,12 @@ impl<'a, T> Room<'a, T> {
             .is_some()
     }
 
-    /// Puts the first value in its place, if it has one.
+    /// Writes a value to the first place, if there is one.
     pub(crate) fn set(mut self, value: T) {
         self.put(0, value);
     }
 
-    /// Puts as many values in their places as have one.
+    /// Writes as many of the values as have a place.
     pub(crate) fn put_all(&mut self, values: &[T])
     where
         T: Copy,
@@ -65,19 +66,20 @@ impl<'a, T> Room<'a, T> {
         }
     }
 
-    /// That of an array, which stays what it is.
+    /// The room of an array, which stays initialised.
     #[cfg(ndk_kunit)]
     pub(crate) fn of(values: &'a mut [T]) -> Self {
-        // SAFETY: The values are there, and each is replaced by another one at most.
+        // SAFETY: The array is borrowed for `'a`, and each value is replaced by another one at
+        // most.
         unsafe { Self::new(values.as_mut_ptr(), values.len()) }
     }
 }
 
 impl<T> Unaligned<T> {
-    /// Puts a value in its place.
+    /// Replaces the value.
     #[inline]
     pub(crate) fn set(&mut self, value: T) {
-        // A value of C's owns nothing that would have to be dropped.
+        // A C value needs no drop.
         const { assert!(!core::mem::needs_drop::<T>()) };
         self.0 = value;
     }
@@ -90,14 +92,14 @@ impl<T: Copy> Unaligned<T> {
         self.0
     }
 
-    /// Puts a value in its place, and gives the one that was there.
+    /// Replaces the value, and returns the old one.
     pub(crate) fn replace(&mut self, value: T) -> T {
         let old = self.get();
         self.set(value);
         old
     }
 
-    /// Changes a copy of the value, and then puts that in its place.
+    /// Changes a copy of the value, and writes the copy back.
     pub(crate) fn update<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.get();
         let result = change(&mut value);
@@ -105,10 +107,10 @@ impl<T: Copy> Unaligned<T> {
         result
     }
 
-    /// A slice of values that are aligned.
+    /// Views a slice of aligned values as unaligned ones.
     #[cfg(ndk_kunit)]
     pub(crate) fn of_slice(values: &[T]) -> &[Self] {
-        // SAFETY: The same values, of which less is demanded.
+        // SAFETY: The same values; `Unaligned<T>` has the size of `T` and demands no alignment.
         unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
     }
 }
@@ -125,7 +127,7 @@ mod tests {
         let mut bytes = [0u8; 16];
         for at in cases(0..8) {
             let value = bytes[at..].as_mut_ptr().cast::<Unaligned<u64>>();
-            // SAFETY: Eight bytes are there.
+            // SAFETY: The array has eight bytes from there on.
             let value = unsafe { &mut *value };
             value.set(0x0102_0304_0506_0708);
             kunit_assert_eq!(value.replace(7), 0x0102_0304_0506_0708);
@@ -139,7 +141,7 @@ mod tests {
     fn room_is_written_at_every_address_up_to_its_end() {
         let mut bytes = [0u8; 32];
         for at in cases(0..8) {
-            // SAFETY: Two values have room there.
+            // SAFETY: The array has room for two values from there on.
             let mut room = unsafe { Room::new(bytes[at..].as_mut_ptr().cast::<u64>(), 2) };
             kunit_assert_eq!(room.len(), 2);
             assert!(room.put(1, 7));
@@ -150,7 +152,7 @@ mod tests {
             kunit_assert_eq!(rest[..8], 7u64.to_ne_bytes());
             assert!(rest[8..].iter().all(|byte| *byte == 0));
         }
-        // SAFETY: There is no room.
+        // SAFETY: For no values the address may be null.
         let mut none = unsafe { Room::<u64>::new(core::ptr::null_mut(), 0) };
         kunit_assert_eq!(none.len(), 0);
         assert!(!none.put(0, 1));

@@ -45,8 +45,8 @@ struct Events {
     id: CmId<Verbs>,
     local: SocketAddr,
     remote: SocketAddr,
-    /// The reads to serve at once that the consumer asked for. It is notified of these, not how
-    /// many of them the peer may have outstanding: SMB takes them for the number of its regions.
+    /// The reads to serve at once that the consumer asked for. Events report this number, not the
+    /// number that the peer may have outstanding: SMB takes it for the number of its regions.
     inbound: u32,
 }
 
@@ -100,7 +100,7 @@ impl CmOperations<Verbs> for Qp {
         self.is_ready()
     }
 
-    /// Asks for a connection; the answer comes as an event, always.
+    /// Asks for a connection; an event always brings the answer.
     fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
         let (local, remote) = (id.local()?, id.remote()?);
         let device = self.device();
@@ -128,12 +128,12 @@ impl CmOperations<Verbs> for Qp {
             confirms: false,
             waits: true,
         });
-        // The queue pair can take it back from here on, and so before it can be answered.
+        // The queue pair can take the request back from here on, before an answer is possible.
         let is_wanted = self.end_connect(made.as_ref().ok().map(|pending| pending.number));
         let pending = made?;
         match is_wanted {
             true => self.cm.submit(&pending),
-            // The answer that was promised.
+            // Gives the promised answer.
             false => {
                 pending.abandon();
             }
@@ -206,8 +206,8 @@ impl ListenerEvents for IwListenEvents {
             .is_some_and(|n: NetDev| n.is_resolved_by(ip))
     }
 
-    /// Of an address of another device the connection manager would make a connection on that
-    /// device, and that may be another provider's.
+    /// Returns false: for an address of another device the connection manager would make a
+    /// connection on that device, which may be another provider's.
     fn serves_others(&self) -> bool {
         false
     }
@@ -222,7 +222,8 @@ impl ListenerEvents for IwListenEvents {
 }
 
 impl ListenerOperations<Verbs> for Listener {
-    /// Begins to listen at the id's address; `EADDRINUSE` when the port is another's there.
+    /// Begins to listen at the address of `id`; `EADDRINUSE` if another listener has the port
+    /// there.
     fn create(
         device: &Device<Verbs>,
         id: CmId<Verbs>,
@@ -245,8 +246,8 @@ impl ListenerOperations<Verbs> for Listener {
         Ok(())
     }
 
-    /// Turns a request away, with words for the peer; or passes it on, if the connection manager
-    /// does not notify its consumer of it: the address is not one of the consumer's namespace.
+    /// Rejects a request, with private data for the peer; or passes it to the next listener, if
+    /// rdma_cm did not notify its consumer: the address is not of the consumer's namespace.
     fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
         let context = CONTEXT.get().ok_or(ENODEV)?;
         let cm = &context.cm;

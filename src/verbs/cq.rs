@@ -49,8 +49,8 @@ impl CqEvents for Handler {
 }
 
 impl CqOperations<Verbs> for Arc<CompletionQueue> {
-    /// Makes a queue without moderation. A handler of the consumer's own is called on the CPU of
-    /// its vector, that of ib_core's polling where the entry comes.
+    /// Makes a queue without moderation. A consumer's own handler is called on the processor of its
+    /// vector, the core's poll handler on the processor where the entry comes.
     fn create(
         device: &Device<Verbs>,
         init: &CqInit,
@@ -65,7 +65,7 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         let engine = device.device().clone();
         let cpu = device.processor_of(init.comp_vector);
         let shared = data.completions(init.entries)?;
-        // The entries that a program takes by itself are in its memory alone.
+        // The entries that a program takes by itself are in the shared memory alone.
         let own = if shared.is_some() { 0 } else { init.entries };
         let queue = CompletionQueue::new(engine, own, cpu, events, init.is_of_program)?;
         if let Some(ring) = shared {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn ndk_face_15_the_mapping_to_verbs_merges_what_ndk_distinguishes() {
-        // Pairs that are one status in verbs and two here: no way leads back.
+        // Pairs that are one status in verbs and two here: the mapping has no inverse.
         for (one, other) in cases([
             (Status::LocalLength, Status::ReceiveLength),
             (Status::Flushed, Status::Aborted),

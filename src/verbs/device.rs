@@ -33,7 +33,7 @@ use crate::{
     }, //
 };
 
-/// What stands behind a device of ib_core: the one that all faces find until it goes.
+/// The payload of a device of ib_core. All faces find the engine's device until this is dropped.
 pub(crate) struct VerbsDevice {
     device: Arc<RdmaDevice>,
     devices: Arc<DeviceList>,
@@ -50,7 +50,7 @@ impl DeviceOperations for VerbsDevice {
         let device = RdmaDevice::new(host, name, net.cookie(), Some(netdev.clone()))?;
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;
-        // Not to be found by a name that it may not get.
+        // No lookup finds the device by a name that it may not get.
         devices.rename(&device, None);
         devices.add(device.clone())?;
         device.faults.show(name);
@@ -87,7 +87,7 @@ impl DeviceOperations for VerbsDevice {
             max_srq_wr: MAX_REQUESTS,
             max_srq_sge: MAX_SGES,
             max_fast_reg_pages: MAX_PIECES,
-            // One a processor.
+            // One for each processor.
             comp_vectors: cpu::count_possible(),
             local_dma_lkey: Some(Token::LOCAL_MEMORY.raw()),
             sg_gaps: true,
@@ -138,11 +138,12 @@ impl SeenFrom for PortUpcall {
 }
 
 impl VerbsDevice {
+    /// Returns the engine's device; a cloned reference may outlive this payload.
     pub(super) fn device(&self) -> &Arc<RdmaDevice> {
         &self.device
     }
 
-    /// Where the queues of a completion vector call back.
+    /// The processor on which the queues of a completion vector call back.
     ///
     /// The processor of vector `n` is that of queue `n` of a block device with a queue for each
     /// processor: requests end where they were submitted, without another interrupt.
@@ -152,7 +153,7 @@ impl VerbsDevice {
     }
 }
 
-/// The device goes, and the verbs consumers have left it; the other faces' users follow.
+/// Removes the device after its verbs consumers have left; the other faces' users follow.
 impl Drop for VerbsDevice {
     fn drop(&mut self) {
         self.devices.remove(&self.device);

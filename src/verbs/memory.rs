@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Domains and regions: what a consumer registers, and how it names it.
+//! Domains and regions: memory that a consumer registers, and its tokens.
 
 use super::prelude::*;
 use crate::{
@@ -25,11 +25,11 @@ use crate::{
     sys::span::AllMemory, //
 };
 
-/// What stands behind a memory region.
+/// The payload of a memory region.
 pub(crate) struct Region {
     domain: Arc<Domain>,
     index: u32,
-    /// Of a program's.
+    /// The place of a program's region in the quota.
     _share: Option<Share>,
 }
 
@@ -59,7 +59,7 @@ impl PdOperations<Verbs> for Arc<Domain> {
 }
 
 impl MrOperations<Verbs> for Region {
-    /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
+    /// Makes a region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`) with the rights of `access` alone.
     fn get_dma(pd: &Pd<Verbs>, access: AccessFlags, memory: AllMemory) -> Result<(Self, u32)> {
         let spans = SpanList::all(memory);
         let attr = RegAttr {
@@ -76,7 +76,7 @@ impl MrOperations<Verbs> for Region {
         Ok(Self::new(pd, token, None))
     }
 
-    /// Gaps between the pieces are no matter to the engine.
+    /// Makes a fast-register region; the engine takes pieces with gaps, too.
     fn alloc(pd: &Pd<Verbs>, pieces: u32) -> Result<(Self, u32)> {
         if pieces == 0 || pieces > MAX_PIECES {
             return Err(EINVAL);

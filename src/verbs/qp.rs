@@ -46,7 +46,7 @@ use crate::{
 /// Requests of a chain that are posted under one hold of the queue's lock, interrupts off.
 const POSTED_AT_ONCE: u32 = 32;
 
-/// What stands behind a queue pair.
+/// The payload of a queue pair.
 pub(crate) struct Qp {
     pub(super) engine: Arc<QueuePair>,
     /// Makes the connections of its device.
@@ -57,17 +57,17 @@ pub(crate) struct Qp {
     modifying: Pin<KBox<Mutex<()>>>,
 }
 
-/// What changes seldom.
+/// State that changes seldom.
 #[derive(Default)]
 struct Control {
     access: AccessFlags,
-    /// Reads that this side asks to serve at once, and to have outstanding at once: what is reported
+    /// Reads that this side asks to serve at once, and to have outstanding at once; reported
     /// without a connection.
     inbound: u8,
     outbound: u8,
     /// The number of the connection that this side asked for last.
     pending: Option<NonZeroUsize>,
-    /// One is being asked for, and has no number yet.
+    /// A connection is being asked for, and has no number yet.
     is_connecting: bool,
     /// The queue pair is being destroyed.
     is_closed: bool,
@@ -105,26 +105,26 @@ fn granted(asked: QpCaps) -> Result<QpCaps> {
     })
 }
 
-/// The connection manager's read limits are bytes.
+/// Narrows a read limit to the byte that the connection manager has for it.
 pub(super) fn narrow(limit: u32) -> u8 {
     u8::try_from(limit).unwrap_or(u8::MAX)
 }
 
 impl Qp {
-    /// Its device.
+    /// The queue pair's device.
     pub(super) fn device(&self) -> &RdmaDevice {
         self.engine.device()
     }
 
-    /// What this side has asked for, if it is not answered yet.
+    /// The connection request of this side, if there is no answer yet.
     pub(super) fn pending(&self) -> Option<Arc<ConnectRequest>> {
         let number = self.control.lock().pending?;
         self.cm.request(number)
     }
 
-    /// Returns true if it is in a state to which its owner alone brings it, to have it connected:
-    /// RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which asks itself
-    /// (librdmacm leaves it there on the side that connects).
+    /// Returns true in a state that the owner alone sets, to connect the queue pair: RTR, set by
+    /// rdma_cm for a consumer in the kernel; INIT is enough for a program, which asks itself
+    /// (librdmacm leaves the queue pair there on the side that connects).
     pub(super) fn is_ready(&self) -> bool {
         match self.engine.state() {
             QpState::Rtr => true,
@@ -133,7 +133,7 @@ impl Qp {
         }
     }
 
-    /// This side is about to ask for a connection: one at a time. Ended by [`Qp::end_connect`].
+    /// Begins a connection request of this side, one at a time. [`Qp::end_connect`] ends it.
     pub(super) fn begin_connect(&self) -> Result {
         if !self.is_ready() {
             return Err(EINVAL);
@@ -151,8 +151,8 @@ impl Qp {
         Ok(())
     }
 
-    /// Remembers what this side has asked for, so that destroying can take it back. Returns false
-    /// if that was too late.
+    /// Remembers the connection request, so that destroy can take it back. Returns false if destroy
+    /// came first.
     pub(super) fn end_connect(&self, number: Option<NonZeroUsize>) -> bool {
         let mut control = self.control.lock();
         control.is_connecting = false;
@@ -160,8 +160,7 @@ impl Qp {
         !control.is_closed
     }
 
-    /// What a peer may do by the queue pair from a change on that asks for `access` and goes to
-    /// `target`.
+    /// The rights of a peer after a change that asks for `access` and goes to `target`.
     fn peer_access(&self, access: AccessFlags, target: Option<QpTarget>) -> AccessFlags {
         match self.engine.params.domain.is_trusted() {
             true => access | AccessFlag::RemoteAtomic,
@@ -173,8 +172,8 @@ impl Qp {
         }
     }
 
-    /// Does what a change of the state asks for, if anything. `EINVAL` where that does not follow
-    /// the present one. May sleep, but for the error state.
+    /// Changes the state to `target`, if any. `EINVAL` if `target` does not follow the present
+    /// state. May sleep, except for the error state.
     fn go_to(&self, target: Option<QpTarget>) -> Result {
         if target == Some(QpTarget::State(QpState::Err)) {
             return self.engine.modify(QpState::Err);
@@ -183,22 +182,22 @@ impl Qp {
         match target {
             None => Ok(()),
             Some(QpTarget::Close) => self.engine.close_connection(),
-            // The connection manager's business: true already, or not to be had this way.
+            // The connection manager brings the queue pair to RTS: done already, or not possible
+            // here.
             Some(QpTarget::State(QpState::Rts)) if self.engine.state() == QpState::Rts => Ok(()),
             Some(QpTarget::State(QpState::Rts)) => Err(EINVAL),
             Some(QpTarget::State(state)) => self.engine.modify(state),
         }
     }
 
-    /// Posts so much of a chain as may be posted without a break; returns true if that was the
-    /// rest.
+    /// Posts up to [`POSTED_AT_ONCE`] requests of a chain; returns true at the end of the chain.
     fn post_some(&self, posting: &mut Posting<'_>, chain: &mut SendChain<'_>) -> Result<bool> {
         for _ in 0..POSTED_AT_ONCE {
             let Some(request) = chain.next()? else {
                 return Ok(true);
             };
             let flags = flags(request.flags, self.signal_all);
-            // What has no memory of its own ignores the list, as other providers do.
+            // A request without local memory ignores the list, as in other providers.
             let most = if request.op.is_local() { 0 } else { usize::MAX };
             let posted = posting.post(request.posted.take(most), request.op, flags);
             posted.map_err(errno)?;
@@ -211,7 +210,7 @@ impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
     fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
         let caps = granted(init.caps)?;
-        // The receives of a shared queue are in the memory of that.
+        // The receives of a shared queue are in the memory of that queue.
         let shared = match init.srq {
             None => init.data.receives(caps.recv_wr, caps.recv_sge)?,
             Some(_) => None,
@@ -228,7 +227,7 @@ impl QpOperations<Verbs> for Qp {
         };
         let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
         let modifying = KBox::pin_init(new_mutex!(()), GFP_KERNEL)?;
-        // Last: what it joins it leaves only when it is destroyed.
+        // Last: only destroy takes the queue pair out of its shared receive queue.
         let engine = QueuePair::new(params, caps)?;
         if let Some(receives) = shared {
             let shared = engine.share_receives(ProgramReceives::new(receives));
@@ -245,14 +244,14 @@ impl QpOperations<Verbs> for Qp {
         Ok((qp, caps))
     }
 
-    /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it. A change that is
-    /// refused leaves everything as it was.
+    /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it. A refused change
+    /// has no effect.
     fn modify(&self, change: &QpChange) -> Result {
         let reads = [change.max_rd_atomic, change.max_dest_rd_atomic];
         if reads.iter().flatten().any(|n| u32::from(*n) > MAX_READS) {
             return Err(EINVAL);
         }
-        // The state that the queue pair comes from decides, too.
+        // Before the state changes: the present state decides, too.
         let access = change
             .access
             .map(|access| self.peer_access(access, change.state));
@@ -269,7 +268,7 @@ impl QpOperations<Verbs> for Qp {
 
     fn query(&self) -> QpAttributes {
         let state = match self.engine.state() {
-            // RNICs have one state where others have two, and programs expect this name of it.
+            // RNICs have one state for RESET and INIT, and programs expect the name INIT.
             QpState::Reset if !self.engine.params.domain.is_trusted() => QpState::Init,
             state => state,
         };
@@ -285,7 +284,7 @@ impl QpOperations<Verbs> for Qp {
         }
     }
 
-    /// Says what the engine knows of it, times as milliseconds until now.
+    /// Describes the engine's queue pair, with times as milliseconds until now.
     fn describe(&self, details: &mut Details) -> Result {
         let now = self.engine.details();
         details.word(c"state", now.state.name())?;
@@ -309,7 +308,7 @@ impl QpOperations<Verbs> for Qp {
         Ok(())
     }
 
-    /// Ends everything; the connection manager is notified before this returns.
+    /// Ends the queue pair; the connection manager is notified before this returns.
     fn destroy(&self) {
         self.control.lock().is_closed = true;
         if let Some(pending) = self.pending() {
@@ -318,7 +317,7 @@ impl QpOperations<Verbs> for Qp {
         self.engine.destroy();
     }
 
-    /// Posts a chain; what came before the request that fails stays posted, and is started.
+    /// Posts a chain; the requests before a failed request stay posted, and are started.
     fn post_send(&self, chain: &mut SendChain<'_>) -> Result {
         loop {
             let mut posting = self.engine.posting();
@@ -338,13 +337,13 @@ impl QpOperations<Verbs> for Qp {
     }
 }
 
-/// What a peer may do by the queue pair of a program that asks for `access`; a region's own rights
-/// decide besides.
+/// The rights of a peer on the queue pair of a program that asks for `access`; a region's own
+/// rights apply as well.
 ///
-/// The iWARP connection manager asks for reads and writes and never for atomics, so those come with
-/// both. For a program that connects it asks for nothing: its rights are settled with the
-/// connection, and librdmacm does not ask again. So a queue pair that leaves RESET without rights has
-/// all; what is asked for later, holds.
+/// The iWARP connection manager asks for reads and writes and never for atomics, so atomics come
+/// with both. For a program that connects it asks for no rights: the program's rights are settled
+/// with the connection, and librdmacm does not ask again. So a queue pair that leaves RESET without
+/// rights has all; rights that are asked for later hold.
 fn program_access(access: AccessFlags, leaves_reset: bool) -> AccessFlags {
     let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
     let all = both | AccessFlag::RemoteAtomic;
@@ -363,6 +362,7 @@ fn flags(asked: SendFlags, signal_all: bool) -> SendFlags {
     }
 }
 
+/// Returns the errno of a refused post, for all queues of the verbs.
 pub(super) fn errno(refused: PostError) -> Error {
     match refused {
         PostError::Full => ENOMEM,
@@ -458,10 +458,10 @@ mod tests {
         let all = both | AccessFlag::RemoteAtomic;
         let none = AccessFlags::default();
         kunit_assert_eq!(program_access(none, true), all);
-        // What the connection manager asks for on the other side.
+        // Rights that the connection manager asks for on the other side.
         kunit_assert_eq!(program_access(both, true), all);
         kunit_assert_eq!(program_access(both, false), all);
-        // What a program asks for itself holds.
+        // Rights that the program itself asks for hold.
         kunit_assert_eq!(program_access(none, false), none);
         for one in cases([AccessFlag::RemoteRead, AccessFlag::LocalWrite]) {
             let one = AccessFlags::from(one);

@@ -50,8 +50,8 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
         Ok(srq)
     }
 
-    /// Changes the size, then arms the limit. `EINVAL` where that is above the size, and nothing has
-    /// changed.
+    /// Changes the size, then arms the limit. `EINVAL`, without a change, if the limit is above the
+    /// size.
     fn modify(&self, change: &SrqChange, data: &UserData) -> Result {
         let depth = change.max_wr.unwrap_or(self.depth());
         if change.limit.is_some_and(|limit| limit > depth) {
@@ -72,7 +72,7 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
         }
         let limited = change.limit.map_or(Ok(()), |limit| self.set_limit(limit));
         match change.max_wr {
-            // The limit fits the new size, unless another call has changed that since.
+            // The limit fits the new size, unless another call has changed the size since.
             Some(_) => Ok(()),
             None => limited,
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Injected faults: what each does to the request that it hits.
+//! Injected faults: the effect of each on the request that it hits.
 
 mod choice;
 mod late;
@@ -48,7 +48,7 @@ use crate::{
     }, //
 };
 
-/// Of those that `fault` meets of a queue pair, the one with that number; once.
+/// An order that hits, once, request number `nth` of those that the fault meets of a queue pair.
 const fn nth(nth: u32) -> Order {
     Order {
         nth,
@@ -57,7 +57,7 @@ const fn nth(nth: u32) -> Order {
     }
 }
 
-/// Every time, for so many microseconds.
+/// An order that always hits, for `usec` microseconds.
 const fn lasting(usec: u32) -> Order {
     Order {
         usec,
@@ -65,10 +65,10 @@ const fn lasting(usec: u32) -> Order {
     }
 }
 
-/// For longer than any test, in microseconds.
+/// A time longer than any test, in microseconds.
 const EVER_US: u32 = NEVER_MS * 1000;
 
-/// Only those.
+/// An order that hits only `what`.
 const fn only(what: What) -> Order {
     Order {
         what: Some(what),
@@ -80,7 +80,7 @@ fn injected(end: &End) -> u64 {
     end.counted(Counter::FaultsInjected)
 }
 
-/// Which bytes of `buffer` are not those of pattern `seed`, if it is one only.
+/// The place of the only byte of `buffer` that differs from pattern `seed`, if it is inverted.
 fn wrong_byte(buffer: &MrBuffer, len: usize, seed: u8) -> Option<usize> {
     let mut found = None;
     for at in 0..len {
@@ -208,7 +208,7 @@ mod tests {
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
         assert!(wait_until(|| pair.a.owner.notified.get() == 1));
-        // As after any lost connection, what was posted is cancelled by its owner.
+        // As after any lost connection, the owner cancels the posted requests.
         pair.a.qp.fail();
         assert!(pair.a.sends.brings(1, Status::Flushed));
         Ok(())
@@ -339,7 +339,7 @@ mod tests {
         Ok(())
     }
 
-    /// A request of that kind between a part of `own` and the same part of `other`.
+    /// A request of that kind that accesses `other` from byte `at` on.
     fn access(kind: u32, other: &MrBuffer, at: usize) -> SendOp {
         match kind {
             0 => write(other.remote(at)),
@@ -384,7 +384,7 @@ mod tests {
             return Ok(());
         }
         const LEN: usize = 3000;
-        // Of three messages the second.
+        // The second of three messages.
         let corrupted = |kind: u32, seed: u32| -> Result<Option<usize>> {
             let pair = QpPair::new()?;
             let order = Order { seed, ..nth(2) };

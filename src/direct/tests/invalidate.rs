@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Invalidation through a queue: by the peer's send, by the end of a read, by a request of its own.
+//! Invalidation through a queue: by the peer's send, by the end of a read, by a separate request.
 
 use kernel::{
     prelude::*,
@@ -38,7 +38,7 @@ use crate::{
 /// The length of all buffers here.
 const LEN: usize = 64;
 
-/// A fast-register region of `end`, valid through its queue, for everything.
+/// A fast-register region of `end`, registered through its queue with all rights.
 fn registered(end: &End) -> Result<Arc<MrBuffer>> {
     let memory = end.fast(LEN)?;
     register_again(end, &memory)?;
@@ -75,7 +75,7 @@ fn bound(end: &End, region: &MrBuffer) -> Result<Token> {
 
 const ALL_REMOTE: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead, AccessFlag::RemoteWrite]);
 
-/// Returns true if a peer of `end` would get in under `token`.
+/// Returns true if a peer of `end` has access under `token`.
 fn is_open(end: &End, token: Token) -> bool {
     let user = end.qp.peer_user();
     let regions = &end.device().regions;
@@ -230,7 +230,7 @@ mod tests {
         Ok(())
     }
 
-    /// Nobody looks again and again: the number of passes stands still.
+    /// A flow that waits does not poll: the number of passes stands still.
     #[test]
     fn what_waits_for_an_access_goes_on_when_that_is_gone_and_not_before() -> Result {
         let qp_pair = QpPair::new()?;
@@ -245,7 +245,7 @@ mod tests {
             flush_work(end.device());
             same(end.counted(Counter::Passes), passes)
         };
-        // The peer's invalidation, and after that a registration of the owner's.
+        // The peer's invalidation, and then a registration by the owner.
         let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
@@ -373,7 +373,7 @@ mod tests {
         assert!(qp_pair.b.receives.brings(1, Status::Success));
         assert!(!is_open(&qp_pair.b, window));
         assert!(is_open(&qp_pair.b, memory.token()));
-        // Another queue pair of the same domain has a window of its own.
+        // Another queue pair of the same domain has its own window.
         let attr = crate::kunit::harness::EndAttr::PLAIN;
         let other = qp_pair.engine_host.end_in(&qp_pair.b.domain, &attr, None)?;
         let peer = qp_pair.engine_host.end(&attr)?;

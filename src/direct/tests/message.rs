@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What arrives: bytes, lengths and extras of sends, writes, reads and atomics over a transport.
+//! Bytes, lengths and extras of sends, writes, reads and atomics over a transport.
 
 use kernel::{
     prelude::*,
@@ -24,7 +24,7 @@ use crate::{
 fn cut(buffer: &Arc<MrBuffer>, from: usize, ends: &[usize], len: usize) -> Result<KVec<Sge>> {
     let mut list = KVec::new();
     let mut at = 0;
-    // The last element goes to the end of the message, wherever that is.
+    // The last element goes to the end of the message.
     for i in 0..=ends.len() {
         let end = ends.get(i).map_or(len, |end| len.min(*end));
         list.push(buffer.sge(from + at, end - at), GFP_KERNEL)?;
@@ -58,7 +58,7 @@ mod tests {
         }, //
     };
 
-    /// Where elements end; each list is used on both sides.
+    /// The ends of the elements; each list is used on both sides.
     const CUTS: [&[usize]; 6] = [&[], &[1], &[7, 8], &[8, 8, 15], &[3, 4, 11], &[16]];
     /// Each size below, at and above the ends.
     const SIZES: [usize; 14] = [1, 2, 3, 6, 7, 8, 9, 15, 16, 17, 255, 256, 257, 4097];
@@ -273,7 +273,7 @@ mod tests {
         let (source, sink) = (qp_pair.a.filled(64, 9)?, qp_pair.b.buffer(64)?);
         let landing = qp_pair.b.buffer(64)?;
         qp_pair.b.receive(2, &[sink.whole()])?;
-        // Nothing has begun when the buffer gets its next use.
+        // The send has not begun when the buffer gets its next use.
         let list = [source.plain(0, 33)];
         assert!(qp_pair
             .a
@@ -328,7 +328,7 @@ mod tests {
         let work = read(memory.remote(0));
         let refused = qp_pair.a.try_post(2, work, INLINE, &[source.plain(0, 8)]);
         kunit_assert_eq!(refused, Err(PostError::Invalid));
-        // Neither left a trace.
+        // Neither refused request left a trace.
         let work = write(memory.remote(0));
         qp_pair
             .a

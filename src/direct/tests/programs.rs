@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Programs beside the kernel's own on one device: their flows, and their failures in the log.
+//! Programs and the kernel on one device: their flows, and their failures in the log.
 
 use kernel::{
     prelude::*,
@@ -88,7 +88,7 @@ impl Occupied {
         self.task.begin(device.host.copies(of_programs))
     }
 
-    /// Ends it; false if it had no turn.
+    /// Ends the occupation; false if its work has not run.
     fn end(&self) -> bool {
         self.end.end.signal();
         self.task.is_done()
@@ -180,7 +180,7 @@ mod tests {
         let early = mixed.a.sends.cq.poll(300, |_| ());
         assert!(occupied.end());
         assert!(is_begun);
-        // The post itself carried out one run of them.
+        // The post itself carried out one run of requests.
         kunit_assert_eq!(early, 64);
         // CAST: widening.
         assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests that name memory they may not use: which status each side gets, and what is left.
+//! Requests that name memory they may not use: the status on each side, and the state after.
 
 use kernel::{
     prelude::*,
@@ -62,7 +62,7 @@ impl Bad {
     }
 }
 
-/// Every kind of bad memory at one end, with what keeps it alive.
+/// Every kind of bad memory at one end, with the objects that keep it alive.
 struct Traps {
     list: KVec<Bad>,
     _kept: [Arc<MrBuffer>; 3],
@@ -94,8 +94,7 @@ impl Traps {
             (BASE - 8, 8),
             (BASE + len - 7, 8),
             (BASE + len, 8),
-            // The first wraps around when its end is worked out, the second is the longest message
-            // there is.
+            // The end of the first range wraps around; the second is the longest message.
             (u64::MAX, 8),
             (BASE + 8, 1 << 31),
         ] {
@@ -113,10 +112,10 @@ impl Traps {
     }
 }
 
-/// What an attempt does with bad memory.
+/// The request and element that an attempt makes of bad memory.
 type ConnectParams = fn(&Attempt, &Bad) -> (SendOp, Sge);
 
-/// One attempt, over a connection of its own.
+/// One attempt, over a separate connection.
 struct Attempt {
     qp_pair: QpPair,
     near: Arc<MrBuffer>,
@@ -128,7 +127,7 @@ impl Attempt {
         Self::with(ALL, ALL)
     }
 
-    /// With rights of the region at the far side, and of the queue pair there.
+    /// An attempt with these rights of the region and of the queue pair at the far side.
     fn with(region: AccessFlags, qp: AccessFlags) -> Result<Self> {
         let attr = EndAttr {
             peer_rights: qp,
@@ -142,13 +141,13 @@ impl Attempt {
         })
     }
 
-    /// Returns true if the request ends so, a receive of the far side so, and everything else is
-    /// flushed.
+    /// Returns true if the request ends with `request`, a receive of the far side with `receive`,
+    /// and all else is flushed.
     fn ends(&self, work: SendOp, sge: Sge, request: Status, receive: Status) -> Result<bool> {
         self.ends_into(self.far.whole(), work, sge, request, receive)
     }
 
-    /// The same, with that list in the receive.
+    /// As [`Attempt::ends`], with `into` as the list of the receive.
     fn ends_into(
         &self,
         into: Sge,
@@ -176,7 +175,7 @@ impl Attempt {
             && self.qp_pair.is_down())
     }
 
-    /// Returns true if no byte came, on either side.
+    /// Returns true if no byte arrived on either side.
     fn left_nothing(&self) -> bool {
         [&self.near, &self.far]
             .into_iter()
@@ -310,7 +309,7 @@ mod tests {
 
     #[test]
     fn bad_memory_is_a_local_error_where_the_peer_allows_nothing_either() -> Result {
-        // In one part, and in more than one hold of the memory or one run takes.
+        // In one part, and more than one hold of the memory or one run takes.
         for len in cases([8, 256 << 10, (256 << 10) + 1, 3 << 20]) {
             let attempt = Attempt::with(ALL, AccessFlags::empty())?;
             let bad = Bad {
@@ -356,7 +355,7 @@ mod tests {
         let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
         assert!(attempt.ends(SEND, near, ours, theirs)?);
         assert!(attempt.left_nothing());
-        // It can be sent from.
+        // A send may read from such memory.
         let qp_pair = QpPair::new()?;
         let fixed = qp_pair.a.buffer_with(LEN, AccessFlags::empty())?;
         qp_pair.b.receive(1, &[qp_pair.b.buffer(LEN)?.whole()])?;
@@ -429,7 +428,7 @@ mod tests {
         ];
         for (rights, row) in cases(table) {
             for (work, fine) in cases([write, read, FETCH_ADD].into_iter().zip(row)) {
-                // Once the region decides, once the queue pair.
+                // First the region decides, then the queue pair.
                 for (region, qp) in cases([(rights, ALL), (ALL, rights)]) {
                     let attempt = Attempt::with(region, qp)?;
                     let work = work(attempt.far.remote(8));

@@ -37,15 +37,15 @@ mod tests {
         sys::clock::StoppedClock, //
     };
 
-    /// Returns true if so many messages have come to wait for a receive, the last one still does,
-    /// and its time has begun.
+    /// Returns true if `waits` messages have waited for a receive, the last one still waits, and
+    /// its time has begun.
     fn has_waited(qp_pair: &QpPair, waits: u64) -> bool {
         let began = wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == waits);
         flush_work(qp_pair.a.device());
         began
     }
 
-    /// Returns true if the connection is up, and what was due has had its chance.
+    /// Returns true if the connection is still up after the work that was due has run.
     fn stays_up(qp_pair: &QpPair) -> bool {
         sleep(20);
         flush_work(qp_pair.a.device());
@@ -82,7 +82,7 @@ mod tests {
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
         assert!(qp_pair.is_down());
         assert!(qp_pair.b.receives.is_silent());
-        // Too late.
+        // This receive comes too late.
         qp_pair.b.receive(3, &[sink.whole()])?;
         assert!(qp_pair.b.receives.brings(3, Status::Flushed));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
@@ -101,7 +101,7 @@ mod tests {
             qp_pair.b.receive(round, &[])?;
             assert!(qp_pair.a.sends.brings(round, Status::Success));
         }
-        // The timer of an earlier wait must not end anything now.
+        // The timer of an earlier wait must not end a later request.
         clock.pass(2200);
         assert!(stays_up(&qp_pair));
         qp_pair.b.receive(9, &[])?;
@@ -119,7 +119,7 @@ mod tests {
         assert!(has_waited(&qp_pair, 1));
         clock.pass(999);
         assert!(stays_up(&qp_pair));
-        // Two milliseconds later it is over, and none after that.
+        // Two milliseconds later the wait is over, and no other follows.
         clock.pass(2);
         assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
@@ -143,7 +143,7 @@ mod tests {
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
-        // In the other direction there is none, and the time is as the host says.
+        // The other direction has no shared queue: the time is as the host says.
         qp_pair.b.post(3, SEND, &[])?;
         assert!(wait_until(|| qp_pair.b.counted(Counter::RnrWaits) == 1));
         flush_work(qp_pair.b.device());

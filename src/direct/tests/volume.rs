@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! More than one run of a transport carries: long messages, many requests, both directions.
+//! Loads above one run of a transport: long messages, many requests, both directions.
 
 use kernel::{
     prelude::*,
@@ -26,7 +26,7 @@ use crate::{
     }, //
 };
 
-/// What one thread needs to send to the other end and to see that it arrived.
+/// The queue pair, the completions and the source of one thread that sends to the other end.
 struct Stream {
     qp: Arc<QueuePair>,
     sends: Arc<Queue>,
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn messages_of_one_piece_use_the_budget_of_a_run_up() -> Result {
-        // Four of them are a run's bytes, and each is all that is held at once.
+        // Four messages are the bytes of a run, and one is the bytes of a hold.
         const LEN: usize = 256 << 10;
         let qp_pair = QpPair::with(&EndAttr::deep(16, 16), &EndAttr::deep(16, 16))?;
         let (source, sink) = (qp_pair.a.filled(LEN, 30)?, qp_pair.b.buffer(LEN)?);
@@ -184,7 +184,8 @@ mod tests {
         Ok(())
     }
 
-    /// Posts so many writes of 1 MiB from softirq, one by one; how many were carried out there.
+    /// Posts `count` writes of 1 MiB from softirq, one by one; returns the number carried out
+    /// there.
     fn written_in_softirq(qp_pair: &QpPair, count: u64) -> Result<u64> {
         const LEN: usize = 1 << 20;
         let (source, sink) = (qp_pair.a.filled(LEN, 31)?, qp_pair.b.buffer(LEN)?);
@@ -213,10 +214,10 @@ mod tests {
 
     #[test]
     fn posts_from_softirq_move_a_bounded_number_of_bytes_there() -> Result {
-        // After a time they are granted anew.
+        // The clock is stopped: after a time the bytes are granted anew.
         let _clock = StoppedClock::new();
         let qp_pair = QpPair::with(&EndAttr::deep(32, 1), &EndAttr::PLAIN)?;
-        // As often as it is asked for: the thread that moved the rest has granted the bytes anew.
+        // Each time: the thread that moved the rest has granted the bytes anew.
         for _ in 0..4 {
             let early = written_in_softirq(&qp_pair, 24)?;
             assert!(early >= 1);
@@ -265,7 +266,7 @@ mod tests {
         assert!(qp_pair.a.sends.brings(1, Status::Flushed));
         assert!(qp_pair.b.receives.brings(2, Status::Flushed));
         assert!(qp_pair.is_down());
-        // Nothing comes after that.
+        // No byte comes after that.
         sink.clear();
         flush_work(qp_pair.a.device());
         assert!(sink.is_blank(0, LONG));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The local addresses that NDKPI endpoints have to themselves, and where they lead.
+//! The reserved local addresses of NDKPI endpoints, and the routes from them.
 //!
-//! A [`Reservation`] is a local address that is in use by one endpoint: a listener, a shared
-//! endpoint, a connection. A [`Route`] is a connection that starts there; from one address there
-//! is one to each destination. Both last as long as a reference to them.
+//! A [`Reservation`] is a local address in use by one endpoint: a listener, a shared endpoint or a
+//! connection. A [`Route`] is a connection from a reserved address; each destination has at most
+//! one from there. A reservation lasts as long as a reference to it, a route until it is dropped.
 //!
-//! Context: making sleeps, dropping may happen anywhere. Lock order: the lock inside is a leaf.
+//! Context: making sleeps, dropping may happen anywhere. Lock order: the lock of the table is a
+//! leaf.
 //!
 //! Tests: `engine/cm/listen/tests.rs`.
 
@@ -22,12 +23,12 @@ use kernel::rbtree::{
 
 use crate::engine::prelude::*;
 
-/// Why an address or a route could not be had.
+/// The reason why an address or a route is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressError {
-    /// Somebody else uses the local address.
+    /// The local address is in use.
     InUse,
-    /// There is a connection from this address to that destination.
+    /// A connection from this address to that destination exists.
     Exists,
     /// Any port was asked for, and all are in use.
     NoPort,
@@ -38,6 +39,8 @@ pub(crate) enum AddressError {
 /// The network namespace, the address, the interface if that is link-local, and the port.
 type Address = (u64, IpAddr, u32, u16);
 
+/// Returns the key of `at` in the namespace `net`; the flow label of IPv6 does not count. Any
+/// context.
 pub(super) fn address(net: u64, at: &SocketAddr) -> Address {
     let scope = match at {
         SocketAddr::V4(_) => 0,
@@ -49,16 +52,16 @@ pub(super) fn address(net: u64, at: &SocketAddr) -> Address {
 /// A reserved address, or a route from there.
 type Key = (Address, Option<Address>);
 
-/// Everything that is reserved.
+/// The reserved addresses and the routes.
 #[pin_data]
 pub(super) struct AddressTable {
-    /// With the number of the device that it is reserved on.
+    /// Each entry has the number of the device on which the address is reserved.
     #[pin]
     entries: SpinLockIrq<RBTree<Key, usize>>,
 }
 
 impl AddressTable {
-    /// Nothing is reserved. May sleep.
+    /// An empty table. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let table = pin_init!(Self {
             entries <- new_spinlock_irq!(RBTree::new()),
@@ -87,11 +90,11 @@ impl AddressTable {
     }
 }
 
-/// An entry of the table; dropping it removes that.
+/// An entry of the table; dropping this value removes the entry.
 ///
 /// # Invariants
 ///
-/// The table has the entry from the time this exists until it is dropped.
+/// The table has the entry as long as this value exists.
 struct TakenAddress {
     table: Arc<AddressTable>,
     key: Key,
@@ -99,7 +102,8 @@ struct TakenAddress {
 }
 
 impl TakenAddress {
-    /// [`AddressError::Exists`], [`AddressError::NoMemory`]. May sleep.
+    /// Adds an entry. [`AddressError::Exists`] if the table has the key,
+    /// [`AddressError::NoMemory`]. May sleep.
     fn new(table: &Arc<AddressTable>, key: Key, device: usize) -> Result<Self, AddressError> {
         let node = RBTreeNode::new(key, device, GFP_KERNEL).map_err(|_| AddressError::NoMemory)?;
         let mut entries = table.entries.lock();
@@ -135,7 +139,7 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// Reserves an address that is not reserved. May sleep.
     ///
-    /// [`AddressError::Exists`] if it is, [`AddressError::NoMemory`].
+    /// [`AddressError::Exists`] if it is reserved, [`AddressError::NoMemory`].
     pub(super) fn new(
         table: &Arc<AddressTable>,
         device: usize,
@@ -159,7 +163,7 @@ impl Reservation {
 
     /// Begins a connection to `remote`; the route keeps the address reserved. May sleep.
     ///
-    /// [`AddressError::Exists`] when there is one, [`AddressError::NoMemory`].
+    /// [`AddressError::Exists`] when there is such a connection, [`AddressError::NoMemory`].
     pub(crate) fn route(self: &Arc<Self>, remote: SocketAddr) -> Result<Route, AddressError> {
         let (from, _) = self.entry.key;
         let key = (from, Some(address(self.net, &remote)));
@@ -170,14 +174,14 @@ impl Reservation {
     }
 }
 
-/// A connection from a reserved address to a destination; dropping it ends it. Any context.
+/// A connection from a reserved address to a destination; dropping the route ends it. Any context.
 pub(crate) struct Route {
     _entry: TakenAddress,
     from: Arc<Reservation>,
 }
 
 impl Route {
-    /// Where it starts.
+    /// The address from which the route starts.
     pub(crate) fn from(&self) -> &Arc<Reservation> {
         &self.from
     }

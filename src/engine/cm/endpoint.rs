@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Endpoint`]: one side of a connection; it is notified once that the connection is gone.
+//! [`Endpoint`]: one side of a connection, which reports the end of the connection once.
 //!
-//! From the time that it is attached until then the side counts for the end of the module, which
-//! waits for it: the queue pair may go first, and what is left is in work items and in a timer.
+//! From attach until that report, the end of the module waits for the side: the queue pair may go
+//! first, and work items and a timer may still hold the side.
 //!
 //! Tests: `engine/cm/tests.rs`.
 
@@ -32,23 +32,25 @@ use crate::{
     }, //
 };
 
-/// How soon an event is reported again that the consumer's side had no memory for, in milliseconds.
+/// The delay before an event is reported again if the consumer's side had no memory for it, in
+/// milliseconds.
 const RETRY_MS: u32 = 20;
 
 /// The only event: the connection is gone.
 const GONE: u32 = 1;
 
-/// `closed` is due when the first two are set; each is set once.
+/// The state of a side. `closed` is due when `is_up` and `gone` are set. `is_up` stays set, and so
+/// does `gone`.
 #[derive(Default)]
 struct EndpointState {
     is_up: bool,
     /// The connection is gone, or never was; `Some(true)` when the peer ended it.
     gone: Option<bool>,
-    /// It was due once: later calls come from the timer.
+    /// `closed` was due once: later calls come from the timer.
     was_called: bool,
-    /// The answer to its connect got lost, and it has not given up yet.
+    /// The answer to the connect of this side got lost, and the side has not given up yet.
     is_unanswered: bool,
-    /// There from the time that it is attached until it was notified.
+    /// Set from attach until the side was notified.
     side: Option<Side>,
 }
 
@@ -68,6 +70,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// A side that is not attached and not up. May sleep. `ENOMEM` when there is no memory.
     pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -82,26 +85,26 @@ impl Endpoint {
         )
     }
 
-    /// Returns true if the connection is there no more, or never was.
+    /// Returns true if the connection is gone, or never was.
     pub(super) fn is_gone(&self) -> bool {
         self.state.lock().gone.is_some()
     }
 
-    /// It is about to be attached to its queue pair. Any context.
+    /// Makes the end of the module wait for the side, which is about to be attached to its queue
+    /// pair. Any context.
     pub(super) fn begin(&self) {
         let side = self.qp.device().host.add_side();
         let old = self.state.lock().side.replace(side);
         drop(old);
     }
 
-    /// It was notified of all, or of nothing: the end of the module does not wait for it any more.
-    /// Any context.
+    /// Undoes [`Endpoint::begin`]: no report follows. Any context.
     fn finish(&self) {
         let side = self.state.lock().side.take();
         drop(side);
     }
 
-    /// The connection was reported up: its end may be reported from now on.
+    /// Notes that the connection was reported up: its end may be reported from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.is_up = true;
@@ -112,8 +115,8 @@ impl Endpoint {
         }
     }
 
-    /// The answer to its connect got lost: this side hears so much later, or when the connection
-    /// ends before that, that there is none. In between its queue pair is connected, as the peer
+    /// Loses the answer to the connect of this side: the connect fails `ms` milliseconds later, or
+    /// when the connection ends before that. Until then the queue pair is connected, as the peer
     /// takes it to be.
     pub(super) fn lose_reply(self: &Arc<Self>, ms: u32) {
         let mut state = self.state.lock();
@@ -127,7 +130,7 @@ impl Endpoint {
         self.retry.arm(self, ms);
     }
 
-    /// Nobody has answered, so the connect has failed.
+    /// Fails the connect, which got no answer.
     fn give_up(&self, gone: Option<bool>) {
         self.retry.cancel();
         self.qp.fail();
@@ -141,7 +144,8 @@ impl Endpoint {
         }
     }
 
-    /// The connection never came up, and [`Endpoint::up`] is not called: nothing is reported.
+    /// Ends the side without a report: the connection never came up, and [`Endpoint::up`] is not
+    /// called.
     pub(super) fn detach(&self) {
         self.state.lock().gone = Some(false);
         self.finish();

@@ -2,9 +2,9 @@
 
 //! Injected faults of a connection that is being made, and of the report of its end.
 //!
-//! The faults are those of the device of the side that connects, and at the end of a connection of
-//! the side that is to hear of it. An answer that the connecting side has to confirm (NDKPI), and a
-//! refusal, are not dropped.
+//! A connect meets the faults of the active side's device; the report of an end meets those of the
+//! device of the side that is notified. An answer that the active side has to confirm (NDKPI) is
+//! not dropped, nor is a refusal.
 //!
 //! Context: process, but for [`Endpoint::close_is_late`].
 //!
@@ -26,12 +26,13 @@ use crate::engine::{
     qp::QueuePair, //
 };
 
-/// Microseconds as milliseconds, and no fewer.
+/// Microseconds as milliseconds, rounded up.
 const fn ms(usec: u32) -> u32 {
     usec.div_ceil(1000)
 }
 
-/// Connects, and their ends, are counted for the device: a queue pair has one.
+/// Returns the hit of a fault, if any. Connects and their ends are counted for the device: a queue
+/// pair has one connection.
 fn inject(qp: &QueuePair, fault: Fault, what: What) -> Option<Hit> {
     qp.device()
         .inject(fault, &Site::of_device(what), qp.log_limit())
@@ -58,8 +59,7 @@ impl ConnectRequest {
 }
 
 impl ConnectionManager {
-    /// Does with a new request what faults have in store for it; returns true if that is all for
-    /// now.
+    /// Applies the faults that hit a new request; returns true if the request is not offered now.
     #[cold]
     pub(super) fn submit_to_faults(&self, request: &Arc<ConnectRequest>) -> bool {
         let connection = What::Connection;
@@ -68,7 +68,7 @@ impl ConnectionManager {
             return true;
         }
         if let Some(hit) = request.inject(Fault::DropEvent, What::Request) {
-            // Nobody hears of it, and the time for the answer goes by.
+            // No listener is notified, and the time for the answer runs out.
             if hit.usec > 0 {
                 request.answer_within(ms(hit.usec));
             }
@@ -86,9 +86,9 @@ impl ConnectionManager {
 }
 
 impl Endpoint {
-    /// The milliseconds by which this side is late to learn that its connection is gone, if any.
+    /// The delay of the report that the connection is gone, in milliseconds, if a fault hits.
     ///
-    /// It has to hear of it: `iw_cm` keeps the queue pair until then.
+    /// The report is late, but never lost: `iw_cm` keeps the queue pair until then.
     #[cold]
     pub(super) fn close_is_late(&self) -> Option<u32> {
         let (fault, what) = (Fault::DropEvent, What::Disconnect);

@@ -2,8 +2,8 @@
 
 //! Listening, and the reservation of local addresses.
 //!
-//! Listeners of the verbs face reserve nothing: `rdma_cm` has a table of its own. They and the
-//! reservations of the same device keep out of each other's way nevertheless.
+//! Listeners of the verbs face reserve no address: `rdma_cm` has its own table. Even so, such a
+//! listener and a reservation on one device never share an address.
 //!
 //! Context: process; all of it may sleep.
 
@@ -28,7 +28,7 @@ use crate::{
     sys::random, //
 };
 
-/// The first of the ports from which port 0 chooses; the last is 65535.
+/// The first port that port 0 may stand for; the last is 65535.
 const FIRST_PORT: u16 = 49152;
 
 /// The number of these ports.
@@ -38,13 +38,13 @@ impl ConnectionManager {
     /// Begins to listen. May sleep.
     ///
     /// On one device an address has one listener in each network namespace, and a wildcard counts
-    /// as each address that it serves: the first to have a port keeps it, as with TCP. Among
-    /// themselves listeners of `rdma_cm` have never one port; those of the NDK face are in no table
-    /// of that. Listeners of several devices may share an address: `rdma_cm` listens on all of them
-    /// at a wildcard and at a loopback address, whichever has it.
+    /// as each address that it serves: the first listener of a port keeps it, as with TCP.
+    /// `rdma_cm` never gives two of its own listeners one port, but its table lacks the listeners
+    /// of the NDK face. Listeners of several devices may share an address: `rdma_cm` listens on all
+    /// devices at a wildcard and at a loopback address, whichever device has it.
     ///
-    /// [`AddressError::InUse`] if the port is another's, and for an address that is reserved on
-    /// this device; [`AddressError::NoMemory`].
+    /// [`AddressError::InUse`] if another listener has the port, or the address is reserved on this
+    /// device; [`AddressError::NoMemory`].
     pub(crate) fn listen(
         &self,
         net: u64,
@@ -54,8 +54,9 @@ impl ConnectionManager {
         self.add_listener(net, at, None, events)
     }
 
-    /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
-    /// May sleep. As [`ConnectionManager::listen`], but one reserved address has one listener.
+    /// Begins to listen at an address that is reserved for this purpose; the listener keeps the
+    /// reservation. May sleep. As [`ConnectionManager::listen`], but one reserved address has one
+    /// listener.
     pub(crate) fn listen_on(
         &self,
         held: Arc<Reservation>,
@@ -76,7 +77,7 @@ impl ConnectionManager {
         let listener = Listener::new(net, at, self.next_number(), held, events)
             .map_err(|_| AddressError::NoMemory)?;
         let mut listeners = self.listeners.lock();
-        // A reserved address has one listener, and beside it may be one at the wildcard.
+        // Two reserved addresses may have one listener each, even if one is the wildcard.
         let is_apart = |l: &Listener| is_held && l.is_held() && l.at != at;
         let is_taken = listeners
             .around(net, at)
@@ -89,18 +90,19 @@ impl ConnectionManager {
         Ok(listener)
     }
 
-    /// Ends listening: no request is reported after this returned.
+    /// Ends listening: no request is reported after the return.
     ///
-    /// Requests that were notified may still be answered, but not much later: the consumer may
-    /// never have heard of them, for `iw_cm` drops what it did not deliver until then.
+    /// A request that was reported may still be answered, but only for a short time: the consumer
+    /// may not know the request, for `iw_cm` drops requests that are not delivered when listening
+    /// ends.
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.remove(listener);
         drop(listeners);
         listener.end();
-        // Nothing joins those that wait at a listener that is not in the table.
+        // No request joins those that wait at a listener that is not in the table.
         listener.release_waiting();
-        // No later request was notified.
+        // Later requests were not offered to this listener.
         let end = self.open.lock().next;
         let mut from = NonZeroUsize::MIN;
         while let Some(request) = self.first_open(from).filter(|r| r.number < end) {
@@ -111,8 +113,8 @@ impl ConnectionManager {
         }
     }
 
-    /// Reserves a local address of the device with that number; port 0 stands for any from 49152
-    /// on. May sleep.
+    /// Reserves a local address of the device with that number; port 0 stands for any port from
+    /// 49152 on. May sleep.
     ///
     /// [`AddressError::InUse`] and [`AddressError::NoPort`] also when that device listens there, or
     /// at the wildcard of that port, without a reservation. [`AddressError::NoMemory`].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Listener`]: an address at which a consumer takes connections, and how well it fits a request.
+//! [`Listener`]: an address at which a consumer takes connections, and its rank for a request.
 //!
 //! Tests: `engine/cm/offer/tests.rs`.
 
@@ -28,7 +28,8 @@ use super::{
 };
 use crate::engine::prelude::*;
 
-/// The place of a listener; those of one address are in the order in which they began.
+/// The key of a listener in the table; listeners of one address are in the order in which they
+/// began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     net: u64,
@@ -38,6 +39,8 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// The place of listener `number` at the IP address and port of `at`; the IPv6 scope does not
+    /// count.
     pub(super) fn new(net: u64, at: &SocketAddr, number: NonZeroUsize) -> Self {
         Self {
             net,
@@ -53,63 +56,68 @@ impl Place {
         Some(Self { number, ..self })
     }
 
+    /// Returns true if both places are at one IP address and port of one network namespace.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
         (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
     }
 
+    /// Returns true if both places are at one port of one network namespace, at any IP address.
     pub(super) fn has_port_of(&self, other: &Self) -> bool {
         (self.net, self.port) == (other.net, other.port)
     }
 }
 
-/// What a listener is notified of.
+/// The events and the properties of a listener.
 pub(crate) trait ListenerEvents: Send + Sync {
-    /// There is a request. Process context, under a mutex.
+    /// Reports a request. Process context, under a mutex.
     ///
-    /// `ENOMEM` when there is no room for the request now: it may come again, see
-    /// [`ConnectParams::waits`]. Another error turns the peer away.
+    /// `ENOMEM` if there is no room for the request now: the request may come again, see
+    /// [`ConnectParams::waits`]. Any other error refuses the request.
     fn request(&self, request: Arc<ConnectRequest>) -> Result;
-    /// A number that only the device of this listener has.
+    /// Returns the number of the device of this listener; no other device has that number.
     fn device(&self) -> usize;
     /// Returns true if the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
-    /// Returns true if this listener may be asked for other addresses of this host than its device
-    /// has.
+    /// Returns true if this listener also serves addresses of this host that its device does not
+    /// have.
     fn serves_others(&self) -> bool {
         true
     }
-    /// Returns true if this listener, if it is at the IPv6 wildcard, serves IPv4, too.
+    /// Returns true if this listener, at the IPv6 wildcard, serves IPv4, too.
     fn is_dual(&self) -> bool {
         false
     }
-    /// A number by which the face knows the consumer of this listener, if it wants to.
+    /// Returns the face's number for the consumer of this listener, if the face has one.
     fn consumer(&self) -> Option<usize> {
         None
     }
-    /// A request was rejected, by the consumer or for want of room.
+    /// Reports that a request was rejected, by the consumer or by an error of
+    /// [`ListenerEvents::request`].
     fn rejected(&self) {}
 }
 
 /// A consumer that takes connections at an address.
 #[pin_data]
 pub(crate) struct Listener {
-    /// Identifies the network namespace that it listens in.
+    /// The identity of the network namespace.
     net: u64,
     /// The address; an unspecified one stands for all addresses of the device.
     pub(super) at: SocketAddr,
     /// Numbers go up in the order in which listeners began.
     number: NonZeroUsize,
-    /// What keeps the address for this listener, if anything does, as long as it listens.
+    /// The reservation of the address, if there is one, as long as the listener listens.
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
     is_over: AtomicFlag,
-    /// Requests that it had no room for.
+    /// Requests that found no room.
     #[pin]
     pub(super) waiting: Waiting,
     pub(super) events: KBox<dyn ListenerEvents>,
 }
 
 impl Listener {
+    /// A listener that is not in the table; `held` is the reservation of `at`, if there is one. May
+    /// sleep. `ENOMEM` when there is no memory.
     pub(super) fn new(
         net: u64,
         at: SocketAddr,
@@ -131,13 +139,14 @@ impl Listener {
         )
     }
 
-    /// The place that the table of listeners has for it.
+    /// Returns the key of this listener in the table.
     pub(super) fn place(&self) -> Place {
         Place::new(self.net, &self.at, self.number)
     }
 
-    /// Returns true if it listens on that device where requests to `at` come, or some of those to
-    /// `at` if that is a wildcard. `is_dual` is true if that one, where it is IPv6's, serves IPv4.
+    /// Returns true if this listener is on that device, and can serve a destination that a listener
+    /// at `at` can serve: both are at one address, or one is at a wildcard for the other. `is_dual`
+    /// is true if `at`, as the IPv6 wildcard, serves IPv4, too.
     pub(super) fn shares(&self, device: usize, net: u64, at: &SocketAddr, is_dual: bool) -> bool {
         let (ours, theirs) = (self.at.ip(), at.ip());
         let is_under = || {
@@ -149,26 +158,26 @@ impl Listener {
                 || (self.net == net && self.at.port() == at.port() && is_under()))
     }
 
-    /// Returns true if the address was reserved for it.
+    /// Returns true if the listener holds a reservation of its address.
     pub(super) fn is_held(&self) -> bool {
         self.held.lock().is_some()
     }
 
-    /// It listens no more. A request may keep it for longer.
+    /// Ends listening. A request may hold the listener for longer.
     pub(super) fn end(&self) {
         self.is_over.store(true, Release);
         let held = self.held.lock().take();
         drop(held);
     }
 
-    /// Returns true if it listens no more.
+    /// Returns true if the listener listens no more.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Acquire)
     }
 
-    /// How well the listener fits a destination, if it does.
+    /// Returns the rank of this listener for a destination, if the listener serves it.
     ///
-    /// One at an unspecified address serves addresses of this host alone.
+    /// A listener at a wildcard serves addresses of this host alone.
     pub(super) fn rank(&self, params: &ConnectParams) -> Option<Rank> {
         let (at, to) = (self.at.ip(), params.remote.ip());
         if self.net != params.net || self.at.port() != params.remote.port() {
@@ -185,13 +194,12 @@ impl Listener {
     }
 }
 
-/// Returns true if `at` stands for all addresses of a family that `ip` belongs to; IPv6's does for
-/// IPv4 if it is `is_dual`.
+/// Returns true if `at` is a wildcard that covers `ip`; the IPv6 wildcard covers IPv4 if `is_dual`.
 fn is_wildcard_for(at: IpAddr, is_dual: bool, ip: IpAddr) -> bool {
     at.is_unspecified() && (at.is_ipv4() == ip.is_ipv4() || (ip.is_ipv4() && is_dual))
 }
 
-/// How well a listener fits a destination; what comes first counts most: it is at the address, not
-/// at a wildcard; its device has the address; it is not one at the IPv6 wildcard that serves IPv4,
-/// too; it began to listen earlier.
+/// The fit of a listener for a destination. The first term that differs decides: the listener is at
+/// the address, not at a wildcard; its device has the address; its address family is that of the
+/// destination; it began to listen earlier.
 pub(super) type Rank = (bool, bool, bool, Reverse<NonZeroUsize>);

@@ -2,8 +2,7 @@
 
 //! [`Listeners`]: all listeners by their address.
 //!
-//! Any user may listen, at as many ports as he likes: the listeners of others are found as fast as
-//! without him.
+//! Any user may listen, at any number of ports: the lookup of other listeners stays as fast.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -38,26 +37,26 @@ impl Listeners {
         Self(RBTree::new())
     }
 
-    /// Adds one that is not there. May sleep. `ENOMEM` when there is no memory.
+    /// Adds a listener that is not in the table. May sleep. `ENOMEM` when there is no memory.
     pub(super) fn add(&mut self, listener: Arc<Listener>) -> Result {
         let node = RBTreeNode::new(listener.place(), listener, GFP_KERNEL)?;
-        // Nothing has that number.
+        // The number of a listener is unique.
         let _ = self.0.insert(node);
         Ok(())
     }
 
-    /// Removes one, if it is there.
+    /// Removes a listener, if it is in the table.
     pub(super) fn remove(&mut self, listener: &Listener) {
         self.0.remove(&listener.place());
     }
 
-    /// Those at the IP address and the port of `at`, of whatever device.
+    /// The listeners at the IP address and the port of `at`, of any device.
     pub(super) fn at(&self, net: u64, at: &SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
         let first = Place::new(net, at, NonZeroUsize::MIN);
         self.from(first, move |place| place.is_beside(&first))
     }
 
-    /// Those at that port, at whatever address, of whatever device.
+    /// The listeners at that port, at any address, of any device.
     fn at_port(&self, net: u64, port: u16) -> impl Iterator<Item = &Arc<Listener>> {
         // No address comes before this one.
         let lowest = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
@@ -65,17 +64,17 @@ impl Listeners {
         self.from(first, move |place| place.has_port_of(&first))
     }
 
-    /// Those that requests to `at` may concern, or requests that one at `at` may concern.
+    /// The listeners that may get the same request as a listener at `at`.
     pub(super) fn around(&self, net: u64, at: SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
         let (all, some) = match at.ip().is_unspecified() {
             true => (Some(self.at_port(net, at.port())), None),
-            // Few, however many addresses there are at this port.
+            // Few, for any number of addresses at this port.
             false => (None, Some(self.serving(net, &at))),
         };
         Iterator::chain(all.into_iter().flatten(), some.into_iter().flatten())
     }
 
-    /// Those from the place `first` on, in order, as long as `belongs` says so.
+    /// The listeners from the place `first` on, in order, while `belongs` returns true.
     fn from(
         &self,
         first: Place,
@@ -89,7 +88,7 @@ impl Listeners {
         })
     }
 
-    /// Those that a request to `to` may concern: at that address, or at one that is unspecified.
+    /// The listeners that may get a request to `to`: at that address, or at a wildcard.
     pub(super) fn serving(
         &self,
         net: u64,

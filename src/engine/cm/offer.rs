@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The offers of a request: which listener is notified, which one next, and how a request waits.
+//! The offers of a request: the order of the listeners that are notified, and the wait for room.
 //!
-//! A request goes to the listener that fits best, and to the first of those that fit alike. Where
-//! that has no room, requests that say so ([`ConnectParams::waits`](super::ConnectParams::waits))
-//! wait for their turn, for as long as there is time for the answer. A listener whose consumer
-//! cannot take the request declines, and the next is notified: `rdma_cm` may find that the address
-//! is not of the consumer's network namespace.
+//! A request goes to the listener that fits best; among equals, to the first. If that listener has
+//! no room, a request with [`ConnectParams::waits`](super::ConnectParams::waits) waits for its
+//! turn, until the time for the answer is over. A listener whose consumer cannot take the request
+//! declines, and the next listener is notified: `rdma_cm` may find that the address is not of the
+//! consumer's network namespace.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -31,9 +31,9 @@ use crate::engine::{
 enum Turn {
     /// The listener was notified.
     Notified,
-    /// It has no room, and the request waits for some.
+    /// The listener has no room, and the request waits for room.
     Waits,
-    /// It does not want the request, or has no room and the request does not wait.
+    /// The listener does not want the request, or has no room and the request does not wait.
     Refused,
 }
 
@@ -41,27 +41,29 @@ enum Turn {
 struct Offered {
     listener: Arc<Listener>,
     rank: Rank,
-    /// Names the request for this listener: an answer that comes late answers no other one's.
+    /// Names the request for this listener: a late answer does not hit the offer to another
+    /// listener.
     number: NonZeroUsize,
 }
 
-/// The last listener that a request was offered to, and the one that it waits for.
+/// The last listener that a request was offered to, and the listener at which it waits.
 #[derive(Default)]
 pub(super) struct Offers {
-    /// The last one, unless it has declined or has no room.
+    /// The last offer, unless the listener has declined or has no room.
     now: Option<Offered>,
-    /// A listener of this rank has declined: those of this rank and above are not notified.
+    /// The rank of the last listener that declined: listeners of this rank and above are not
+    /// notified.
     declined: Option<Rank>,
-    /// The best one, where it had no room: the request waits for some there.
+    /// The best listener, if it had no room: the request waits there.
     waits_at: Option<Arc<Listener>>,
-    /// The next work item offers the request to the best one.
+    /// The next work item offers the request to the best listener.
     is_due: bool,
     /// The number of notifications.
     count: usize,
 }
 
 impl ConnectRequest {
-    /// Applies `f` to the listener that was notified last, unless it has declined or has no room.
+    /// Applies `f` to the last offer, unless its listener has declined or has no room.
     fn with_offered<T>(&self, f: impl FnOnce(&Offered) -> Option<T>) -> Option<T> {
         self.offers.lock().now.as_ref().and_then(f)
     }
@@ -76,8 +78,8 @@ impl ConnectRequest {
         self.with_offered(|offered| Some(offered.listener.clone()))
     }
 
-    /// The number by which the face knows the consumer of the listener that was notified last, if
-    /// that was notified with this number.
+    /// The face's number for the consumer of the listener that was notified last, if `number` names
+    /// that offer.
     pub(crate) fn consumer(&self, number: NonZeroUsize) -> Option<usize> {
         let listener = self
             .with_offered(|offered| (offered.number == number).then(|| offered.listener.clone()));
@@ -90,12 +92,12 @@ impl ConnectRequest {
         found.unwrap_or(false)
     }
 
-    /// The number of the listener that was notified last, if that listens no more.
+    /// The number of the last offer, if its listener listens no more.
     pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
         self.with_offered(|offered| offered.listener.is_over().then_some(offered.number))
     }
 
-    /// Notifies a listener; `None` where the request has no number left for it.
+    /// Notifies a listener; `None` if the request has no number left for the offer.
     fn notify(self: &Arc<Self>, listener: &Arc<Listener>, rank: Rank) -> Option<Result> {
         let mut offers = self.offers.lock();
         offers.count += 1;
@@ -112,8 +114,8 @@ impl ConnectRequest {
         Some(listener.events.request(self.clone()))
     }
 
-    /// Has the request wait for room at a listener that has none and keeps nothing of it. Under the
-    /// lock of the listeners, which keeps that one in the table.
+    /// Makes the request wait at a listener that has no room and did not keep the request. Under
+    /// the lock of the listeners, which keeps the listener in the table.
     fn wait_for_room(self: &Arc<Self>, listener: &Arc<Listener>) {
         let mut offers = self.offers.lock();
         let full = offers.now.take();
@@ -126,19 +128,19 @@ impl ConnectRequest {
         match listener.waiting.join(self) {
             Ok(true) => self.offer_again(),
             Ok(false) => (),
-            // No memory for a place: it is offered again without one.
+            // No memory for a place: the request is offered again without one.
             Err(_) => {
                 self.stop_waiting();
                 self.offer_first_in(request::RETRY_MS);
             }
         }
         if !self.is_open() {
-            // A decision that came before it joined has not found it there.
+            // A decision that came before the join did not find the request there.
             self.leave(listener);
         }
     }
 
-    /// The request waits for no room any more, if it did; the next one has its turn.
+    /// Ends the wait for room, if there is one; the next request has its turn.
     pub(super) fn stop_waiting(&self) {
         let left = self.offers.lock().waits_at.take();
         if let Some(listener) = left {
@@ -152,25 +154,26 @@ impl ConnectRequest {
         }
     }
 
-    /// Has a work item offer the request to the best listener. Any context.
+    /// Queues a work item that offers the request to the best listener. Any context.
     fn offer_soon(self: &Arc<Self>) {
         self.offers.lock().is_due = true;
         // An item that is queued already has yet to run.
         let _ = self.params.qp.device().host.threads.enqueue(self.clone());
     }
 
-    /// Has the timer make the next offer, in so many milliseconds, whatever turn the request has.
+    /// Makes the timer offer the request next, in `ms` milliseconds, whether or not it has its
+    /// turn.
     pub(super) fn offer_first_in(self: &Arc<Self>, ms: u32) {
         self.offers.lock().is_due = true;
         self.offer_again_in(ms);
     }
 
-    /// Returns true if the request is to be offered now.
+    /// Returns true if the offer is due now.
     fn takes_turn(&self) -> bool {
         let mut offers = self.offers.lock();
         let is_due = core::mem::take(&mut offers.is_due);
         if offers.now.is_some() {
-            // It had its turn before this came.
+            // The request had its turn before this call.
             return false;
         }
         let listener = offers.waits_at.clone();
@@ -188,11 +191,12 @@ impl ConnectRequest {
 }
 
 impl Listener {
-    /// Has all that waits for room offered to others. After the listener has left the table.
+    /// Passes all requests that wait for room on to other listeners. Called after the listener has
+    /// left the table.
     pub(super) fn release_waiting(&self) {
         while let Some(request) = self.waiting.take_first() {
             let mut offers = request.offers.lock();
-            // It may wait at the next one already.
+            // The request may wait at the next listener already.
             let left = offers
                 .waits_at
                 .take_if(|at| core::ptr::eq(&raw const **at, self));
@@ -217,9 +221,9 @@ impl ConnectionManager {
         self.offer_next(request, None, if_none);
     }
 
-    /// The listener of the offer with that number cannot take the request, for a reason that does
-    /// not concern others: the next one is notified, or the request answered with `if_none` where
-    /// there is none. Process context.
+    /// Declines the offer with that number, for a reason that does not concern other listeners.
+    /// Notifies the next listener, or answers the request with `if_none` if there is none. Process
+    /// context.
     pub(crate) fn decline(
         &self,
         request: &Arc<ConnectRequest>,
@@ -243,8 +247,8 @@ impl ConnectionManager {
     }
 
     /// Offers the request to the best of the listeners below the rank that declined; `last` is the
-    /// one that did. Without another it is answered with `if_none`: with a refusal `last` counts as
-    /// the one that rejects.
+    /// offer that was declined. Without such a listener the request is answered with `if_none`; a
+    /// refusal then counts as a rejection by the listener of `last`.
     fn offer_next(&self, request: &Arc<ConnectRequest>, last: Option<Offered>, if_none: Status) {
         let (status, refuses) = match self.try_offer(request) {
             Some((_, Turn::Notified | Turn::Waits)) => return,
@@ -259,8 +263,8 @@ impl ConnectionManager {
         }
     }
 
-    /// Notifies the best listener, or has the request wait there, and returns it with what came of
-    /// that; `None` where there is no listener, or no offer to make any more.
+    /// Notifies the best listener, or makes the request wait there. Returns the listener and the
+    /// end of the turn; `None` if there is no listener, or no offer is left to make.
     fn try_offer(&self, request: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Turn)> {
         // Listeners are notified under this lock, so that no request comes after `unlisten`.
         let listeners = self.listeners.lock();
@@ -269,7 +273,7 @@ impl ConnectionManager {
         }
         let offers = request.offers.lock();
         if let Some(offered) = &offers.now {
-            // Its turn came twice. No other listener is notified before this one declines.
+            // The turn came twice. No other listener is notified before this one declines.
             return Some((offered.listener.clone(), Turn::Notified));
         }
         let declined = offers.declined;

@@ -59,7 +59,7 @@ pub(super) const RETRY_MS: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionGone;
 
-/// Why a connection that was accepted or confirmed did not come up.
+/// The reason why a connection that was accepted or confirmed did not come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     /// The other side has given up, or its queue pair cannot be connected any more; or the
@@ -67,13 +67,13 @@ pub(crate) enum ConnectError {
     Aborted,
     /// The confirmation came too late.
     TimedOut,
-    /// The queue pair cannot be connected, or there is nothing to confirm.
+    /// The queue pair cannot be connected, or there is no accept to confirm.
     NotReady,
     /// No memory.
     NoMemory,
 }
 
-/// What the passive side accepted with.
+/// The passive side and the limits of an accept.
 struct Acceptance {
     endpoint: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
@@ -82,29 +82,29 @@ struct Acceptance {
 }
 
 enum RequestState {
-    /// Nobody has decided.
+    /// No decision was made.
     Open,
-    /// Somebody has, against the connection or for it, and sees to what follows; the active side
-    /// may have given up meanwhile.
+    /// A decision was made, for the connection or against it, and is carried out; the active side
+    /// may have given up since.
     Decided { abandoned: bool },
-    /// The passive side has decided for it; the active side is waited for.
+    /// The passive side has accepted; the active side has yet to confirm.
     Accepted(Acceptance),
     /// Both sides were connected.
     Connected,
-    /// What was accepted came to nothing.
+    /// The accepted connection did not come up.
     Over(ConnectError),
 }
 
 struct Pending {
     state: RequestState,
-    /// While it is open or accepted: by when somebody should have answered.
+    /// The deadline of the answer while open, of the confirmation while accepted.
     until_ms: u64,
 }
 
 /// A connection that one side asked for.
 #[pin_data]
 pub(crate) struct ConnectRequest {
-    /// What the active side asked for.
+    /// The parameters of the active side.
     pub(crate) params: ConnectParams,
     pub(super) cm: Arc<ConnectionManager>,
     /// Names the request for the active side as long as it is not decided.
@@ -149,7 +149,7 @@ impl ConnectRequest {
         )
     }
 
-    /// Sees to it that somebody decides within that time, in milliseconds.
+    /// Sets the deadline of an open request to `ms` milliseconds from now.
     pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
         let mut pending = self.pending.lock();
         if matches!(pending.state, RequestState::Open) {
@@ -157,22 +157,22 @@ impl ConnectRequest {
         }
     }
 
-    /// Under the lock: a timer armed after the decision would not be cancelled.
+    /// Sets the deadline. Under the lock: a timer armed after the decision would not be cancelled.
     fn set_deadline(self: &Arc<Self>, pending: &mut Pending, ms: u32) {
         pending.until_ms = time::now_ms().saturating_add(ms.into());
         self.timer.arm(self, ms);
     }
 
-    /// Sees to it that the request is offered again soon.
+    /// Makes the timer offer the request again soon.
     pub(super) fn offer_again(self: &Arc<Self>) {
         self.offer_again_in(RETRY_MS);
     }
 
-    /// The same, in so many milliseconds.
+    /// Makes the timer offer the request again, in `ms` milliseconds.
     pub(super) fn offer_again_in(self: &Arc<Self>, ms: u32) {
         let pending = self.pending.lock();
         if matches!(pending.state, RequestState::Open) {
-            // The time for the answer goes by all the same.
+            // The deadline of the answer stays.
             let left = pending.until_ms.saturating_sub(time::now_ms());
             let left = u32::try_from(left).unwrap_or(u32::MAX);
             // Under the lock, as in `set_deadline`.
@@ -180,18 +180,18 @@ impl ConnectRequest {
         }
     }
 
-    /// Returns true if nobody has decided.
+    /// Returns true if no decision was made.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.pending.lock().state, RequestState::Open)
     }
 
-    /// Returns true if nobody has decided, and the time for the answer is over.
+    /// Returns true if no decision was made, and the time for the answer is over.
     pub(super) fn is_late(&self) -> bool {
         let pending = self.pending.lock();
         matches!(pending.state, RequestState::Open) && pending.until_ms <= time::now_ms()
     }
 
-    /// Takes the right to decide; there is one.
+    /// Takes the right to decide. Returns true for the first caller alone.
     fn take_decision(&self) -> bool {
         let mut pending = self.pending.lock();
         if !matches!(pending.state, RequestState::Open) {
@@ -205,7 +205,7 @@ impl ConnectRequest {
         true
     }
 
-    /// Decides against the connection; whoever comes second decides nothing.
+    /// Decides against the connection. Returns false if a decision was made before.
     pub(super) fn decide(&self, status: Status, private_data: &[u8]) -> bool {
         let decides = self.take_decision();
         if decides {
@@ -220,7 +220,8 @@ impl ConnectRequest {
         device.count(Counter::ConnectFailures, 1);
     }
 
-    /// Notifies the active side that there is no connection; without the data if they find no room.
+    /// Notifies the active side that there is no connection; without the private data if they find
+    /// no room.
     fn reply_failure(&self, status: Status, private_data: &[u8]) {
         let events = &self.params.events;
         let notified = events.reply(Err(status), private_data);
@@ -230,7 +231,7 @@ impl ConnectRequest {
         }
     }
 
-    /// The passive side says no.
+    /// Rejects the request, for the passive side.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), ConnectionGone> {
         if !self.decide(Status::Refused, private_data) {
             return Err(ConnectionGone);
@@ -241,11 +242,12 @@ impl ConnectRequest {
         Ok(())
     }
 
-    /// The active side gives up. Returns false if there was nothing left to give up.
+    /// Gives up, for the active side. Returns false if a decision was made and no confirmation is
+    /// due.
     ///
-    /// Before the answer this is the answer. After it a passive side that waits is notified. An
-    /// answer that is on its way still comes, and is a failure if the passive side would have
-    /// waited. A connection that is up is for its queue pair to end.
+    /// Before the answer this is the answer. After it a passive side that waits for the
+    /// confirmation is notified. An answer that is on its way still comes, and is a failure if the
+    /// passive side would have waited. A connection that is up is ended by its queue pair.
     pub(crate) fn abandon(&self) -> bool {
         if self.decide(Status::Aborted, &[]) {
             return true;
@@ -257,8 +259,9 @@ impl ConnectRequest {
         self.withdraw()
     }
 
-    /// The passive side says yes. Either both are connected and notified; or, where both sides want
-    /// that, the active side is notified, and what follows is its decision. May sleep.
+    /// Accepts the request, for the passive side. Both sides are connected and notified; or, if
+    /// both sides want a confirmation, the active side is notified, and decides by
+    /// [`ConnectRequest::confirm`] or [`ConnectRequest::abandon`]. May sleep.
     ///
     /// After [`ConnectError::NotReady`] and [`ConnectError::NoMemory`] the active side was refused,
     /// as it was after [`ConnectError::Aborted`] if it had not given up.
@@ -304,7 +307,7 @@ impl ConnectRequest {
         }
         let reply = Ok(acceptance.theirs);
         if self.params.events.reply(reply, private_data).is_err() {
-            // The active side never hears that it was connected, so it must not be.
+            // The active side does not learn that it was connected, so it must not be.
             self.active.detach();
             self.params.qp.fail();
             self.reply_failure(Status::Aborted, &[]);
@@ -314,7 +317,7 @@ impl ConnectRequest {
         Ok(())
     }
 
-    /// Returns true if both sides were connected, whatever came after.
+    /// Returns true if both sides were connected, even if the connection has ended since.
     pub(crate) fn is_connected(&self) -> bool {
         matches!(self.pending.lock().state, RequestState::Connected)
     }
@@ -327,14 +330,15 @@ impl ConnectRequest {
             endpoint.detach();
             endpoint.qp.peer_gone(transport.id());
         } else if !endpoint.qp.is_connected_by(transport.id()) {
-            // It failed, and found no peer to tell so.
+            // The passive queue pair failed, and had no peer to notify.
             active.peer_gone(transport.id());
         }
         attached
     }
 
-    /// Connects the queue pairs, and notifies the passive side. The errors are those for a queue
-    /// pair that cannot be connected, on the passive and on the active side; or there is no memory.
+    /// Connects the queue pairs, and notifies the passive side. The error is `passive_error` or
+    /// `active_error` if the queue pair of that side cannot be connected,
+    /// [`ConnectError::NoMemory`] if there is no memory.
     fn attach(
         &self,
         acceptance: &Acceptance,
@@ -360,7 +364,7 @@ impl ConnectRequest {
                 (qp.device().name(), number, peer, src, dst)
             });
         }
-        // What one side posted before the other was connected waits for this.
+        // Requests that one side posted before the other was connected wait for the doorbell.
         passive.ring_doorbell();
         active.ring_doorbell();
         passive.device().count(Counter::Accepts, 1);
@@ -371,7 +375,7 @@ impl ConnectRequest {
     }
 }
 
-/// Connects one side. It is not notified yet.
+/// Connects one side, and does not notify it.
 fn attach_side(
     transport: &Arc<dyn Transport>,
     end: usize,
@@ -388,14 +392,15 @@ fn attach_side(
 }
 
 impl Expires for ConnectRequest {
-    /// It is time to offer the request again, or to give up.
+    /// Offers the request again, or gives it up.
     fn expired(this: Arc<Self>) {
         let pending = this.pending.lock();
         let is_open = matches!(pending.state, RequestState::Open);
         if !is_open && !matches!(pending.state, RequestState::Accepted(_)) {
             return;
         }
-        // One that was cancelled too late, or is to be offered again, comes before its time.
+        // A timer that was cancelled too late, or armed for the next offer, expires before the
+        // deadline.
         let left = pending.until_ms.saturating_sub(time::now_ms());
         if left > 0 {
             // Under the lock, as in `set_deadline`.
@@ -410,7 +415,7 @@ impl Expires for ConnectRequest {
         } else if left == 0 && this.orphaned().is_none() {
             this.decide(Status::Timeout, &[]);
         } else {
-            // Where it is queued already it has yet to run.
+            // An item that is queued already has yet to run.
             let _ = this.params.qp.device().host.threads.enqueue(this.clone());
         }
     }
@@ -424,8 +429,8 @@ impl WorkItem for ConnectRequest {
     }
 }
 
-/// What one side may read from the other: no more than asked, no more than the other serves; and
-/// what it serves is no more than the other asks for.
+/// The read limits of one side: outbound no more than the side asks for and the other serves,
+/// inbound no more than the side serves and the other asks for.
 fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
     ReadLimits {
         inbound: own.inbound.min(other.outbound),

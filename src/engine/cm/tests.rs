@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections on one host: who is asked, what is agreed on, who is notified of what, how often.
+//! Connections on one host: the listener that is notified, the limits, and the reports to each
+//! side.
 
 mod inject;
 
@@ -55,7 +56,7 @@ mod tests {
         }, //
     };
 
-    /// What somebody does with a request.
+    /// An action on a request.
     type Way = fn(&ConnectionFixture, &Arc<ConnectRequest>) -> Result;
 
     fn reject(request: &ConnectRequest) -> Result {
@@ -87,7 +88,7 @@ mod tests {
     fn an_accepted_request_connects_both_sides_and_notifies_each_once() -> Result {
         let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
         let cm_fixture = connected(&active, &passive)?;
-        // Each reads no more than it asked for, and no more than the other serves.
+        // Each side reads no more than it asked for, and no more than the other serves.
         let answer = Answer {
             status: Ok((3, 5)),
             data: (*b"welcome\0", 7),
@@ -149,7 +150,7 @@ mod tests {
             kunit_assert_eq!(log.status(), Some(Err(status)));
             kunit_assert_eq!(log.replies.get(), 1);
             kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
-            // It may be tried again.
+            // The connect may be tried again.
             let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
             cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
@@ -238,7 +239,7 @@ mod tests {
             ask.remote = at(to, PORT);
             let request = cm_fixture.submit(ask)?;
             kunit_assert_eq!(listener_log.requests.get(), asked);
-            // What it is notified of is the address that was asked for.
+            // The request has the address that was asked for.
             kunit_assert_eq!(request.params.remote, at(to, PORT));
             request.abandon();
         }
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_port_belongs_to_the_first_listener_of_a_device() -> Result {
         let table = [
-            // first, whether that is dual, second, whether there is room for both
+            // first, true if that is dual, second, true if there is room for both
             (HERE, false, HERE, false),
             (HERE, false, ELSEWHERE, true),
             (HERE, false, ANY, false),
@@ -275,7 +276,7 @@ mod tests {
                 return Err(EINVAL);
             }
             cm_fixture.listen(at(other, PORT + 1), &listener_log)?;
-            // Another device has addresses of its own.
+            // A listener of another device is not in the way.
             cm_fixture.listen(at(other, PORT), &ListenerLog::new(ELSEWHERE, false)?)?;
             cm_fixture.cm.unlisten(&first);
             if !both {
@@ -309,7 +310,7 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
-        // A request that was asked before would end soon.
+        // A request that was reported before would end soon.
         let _clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, false)?;
@@ -317,7 +318,7 @@ mod tests {
         cm_fixture.connect(&log)?;
         cm_fixture.cm.unlisten(&listener);
         kunit_assert_eq!(listener_log.requests.get(), 1);
-        // What was asked before may still be accepted.
+        // A request that was reported before may still be accepted.
         cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         cm_fixture.connect(&log)?;
@@ -494,12 +495,12 @@ mod tests {
 
     #[test]
     fn the_end_of_the_module_waits_until_each_side_has_heard_of_the_end() -> Result {
-        // One cannot be notified for some time.
+        // One side cannot be notified for some time.
         let (active, passive) = (ConnectionLog::stubborn(3)?, ConnectionLog::new()?);
         let cm_fixture = connected(&active, &passive)?;
         let device = cm_fixture.active.device();
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
-        // The number of times that each had been by then.
+        // The number of reports to each side by then.
         let heard = Arc::new((Atomic::<u64>::new(0), Atomic::<u64>::new(0)), GFP_KERNEL)?;
         let other_task = {
             let (host, heard) = (device.host.clone(), heard.clone());
@@ -511,7 +512,7 @@ mod tests {
             })?
         };
         assert!(other_task.begin(&queue));
-        // Long enough for one that does not wait.
+        // Long enough for a quiesce that does not wait.
         for _ in 0..3 {
             rcu::synchronize_rcu();
             flush_work(device);

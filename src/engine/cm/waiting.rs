@@ -2,9 +2,9 @@
 
 //! [`Waiting`]: the requests that a listener had no room for, in the order in which they were made.
 //!
-//! The first of them is offered again: after a while, and at once when the one before it has left.
-//! The others wait for their turn, so that it costs the same however many they are, and late comers
-//! do not overtake.
+//! Only the first request is offered again: after a while, and at once when the request before it
+//! has left. So the cost does not grow with the number of requests, and a later request does not
+//! overtake.
 //!
 //! Context: any, but for [`Waiting::join`]. Lock order: the lock inside is a leaf.
 //!
@@ -47,8 +47,8 @@ impl Waiting {
         first(&requests).is_some_and(|first| first.number < number)
     }
 
-    /// Sees to it that the request waits. Returns true if it is the first that does. May sleep.
-    /// `ENOMEM` when there is no memory.
+    /// Adds the request, unless it waits already. Returns true if it is the first that waits. May
+    /// sleep. `ENOMEM` when there is no memory.
     pub(super) fn join(&self, request: &Arc<ConnectRequest>) -> Result<bool> {
         if self.requests.lock().get(&request.number).is_none() {
             let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
@@ -58,7 +58,8 @@ impl Waiting {
         Ok(!self.has_before(request.number))
     }
 
-    /// The request with that number waits no more. Returns the one whose turn has come by that.
+    /// Removes the request with that number. Returns the request whose turn has come by that, if
+    /// any.
     pub(super) fn leave(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         let mut requests = self.requests.lock();
         let was_first = first(&requests).is_some_and(|first| first.number == number);
@@ -69,7 +70,7 @@ impl Waiting {
         next
     }
 
-    /// Takes the first request away.
+    /// Removes and returns the first request.
     pub(super) fn take_first(&self) -> Option<Arc<ConnectRequest>> {
         let mut requests = self.requests.lock();
         let number = first(&requests)?.number;

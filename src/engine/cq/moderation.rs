@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Moderator`]: how long the call for a satisfied arm waits for more completions.
+//! [`Moderator`]: the time that the call for a satisfied arm waits for more completions.
 //!
-//! A call that waits is **held**. Its arm is off already, so there is still one call at most for
-//! each arm; arms that are satisfied while a call is held are notified by that one call. What makes
-//! the call is the first of these (MOD-01 to MOD-07):
+//! A call that waits is **held**. Its arm is off already, so there is still at most one call per
+//! arm; the held call also reports arms that are satisfied while it waits. The first of these makes
+//! the call (MOD-01 to MOD-07):
 //!
 //! - the interval since the arm was satisfied is over;
-//! - as many completions as the count have gathered that were not reported, those that were there
-//!   when the arm was satisfied included;
+//! - as many unreported completions as the count have gathered, including completions present when
+//!   the arm was satisfied;
 //! - the queue is full, which is as good as any count;
-//! - a request failed, or the queue did;
-//! - the rule is changed to one that would not hold it.
+//! - a request failed, or the queue failed;
+//! - the rule is changed to one that would not hold the call.
 //!
-//! This is the data under the lock of the queue, which owns the timer.
+//! The lock of the queue guards this data; the queue owns the timer.
 
 /// For [`Rule::new`]: the interval, or the count, does not matter.
 const UNLIMITED: u32 = u32::MAX;
@@ -25,7 +25,7 @@ const MAX_INTERVAL_US: u32 = 10_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidModeration;
 
-/// How long calls are held: until the first of the two.
+/// The two limits of a held call, which is made at the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     interval_ns: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The rule of these two for a queue of that depth; `None` when nothing is to be held.
+    /// The rule of the two limits for a queue of that depth; `None` if no call is held.
     pub(super) fn new(
         interval_us: u32,
         count: u32,
@@ -53,14 +53,14 @@ impl Rule {
     }
 }
 
-/// What the queue does about a call.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// No call is due, or one is held as it was.
+    /// No call is due, or the held call stays as it was.
     Nothing,
-    /// One is held from now on, so many nanoseconds at most.
+    /// A call is held from now on, for this number of nanoseconds at most.
     Hold(Option<u64>),
-    /// It is made now, and none is held any more.
+    /// The call is made now, and none is held any more.
     Call,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Decision {
 struct HeldCall {
     /// Completions that the call will report.
     gathered: u32,
-    /// When the arm was satisfied, in nanoseconds.
+    /// The time at which the arm was satisfied, in nanoseconds.
     since: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Moderator {
 }
 
 impl Moderator {
-    /// Nothing is held.
+    /// No rule, and no call held.
     pub(super) const OFF: Self = Self {
         rule: None,
         held: None,
@@ -95,15 +95,15 @@ impl Moderator {
         self.rule.is_none()
     }
 
-    /// A completion came.
+    /// Counts a completion for the held call.
     pub(super) fn gather(&mut self) {
         if let Some(held) = &mut self.held {
             held.gathered = held.gathered.saturating_add(1);
         }
     }
 
-    /// What to do now; `satisfied` says that an arm was satisfied, with `unreported` entries that
-    /// were not reported, and `urgent` that no call may wait.
+    /// Decides about the call; `satisfied` says that an arm was satisfied, with `unreported`
+    /// entries not reported yet, and `urgent` that no call may wait.
     pub(super) fn decide(
         &mut self,
         satisfied: bool,
@@ -148,14 +148,14 @@ impl Moderator {
             Some(None) => Decision::Hold(None),
             Some(Some(interval)) if rest(interval).is_some() => Decision::Hold(rest(interval)),
             _ => {
-                // INVARIANT: Nothing is held.
+                // INVARIANT: No call is held.
                 self.held = None;
                 Decision::Call
             }
         }
     }
 
-    /// Holds nothing any more; returns true if a call was held.
+    /// Drops the held call; returns true if there was one.
     pub(super) fn cancel_held(&mut self) -> bool {
         self.held.take().is_some()
     }
@@ -215,7 +215,7 @@ mod tests {
         kunit_assert_eq!(moderator.decide(false, 7, true, || 0), Decision::Nothing);
         kunit_assert_eq!(moderator.decide(true, 1, false, || 0), Decision::Hold(None));
         moderator.gather();
-        // An arm that is satisfied meanwhile goes with it.
+        // An arm that is satisfied while a call is held goes with the call.
         kunit_assert_eq!(moderator.decide(true, 2, false, || 0), Decision::Nothing);
         moderator.gather();
         kunit_assert_eq!(moderator.decide(false, 3, false, || 0), Decision::Call);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_new_rule_is_in_force_for_what_is_held() {
-        // The new rule, and what becomes of a call held for half a second with two gathered.
+        // The new rule, and the decision about a call held for half a second with two gathered.
         let table = [
             (rule(0, 0), Decision::Call),
             (rule(400_000, 10), Decision::Call),

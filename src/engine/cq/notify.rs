@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When the consumer of a completion queue is called, and the call.
+//! The decision to call the consumer of a completion queue, and the call.
 //!
 //! Tests: `engine/cq/tests.rs`.
 
@@ -29,8 +29,8 @@ use crate::{
 };
 
 impl CompletionQueue {
-    /// Returns true if the consumer is to be called now; `satisfied` says that an arm was.
-    /// Under the lock of `inner`.
+    /// Returns true if the consumer is to be called now; `satisfied` says that an arm was
+    /// satisfied. Under the lock of `inner`.
     #[inline]
     pub(super) fn should_notify(self: &Arc<Self>, inner: &mut CqState, satisfied: bool) -> bool {
         if inner.moderator.is_off() {
@@ -51,14 +51,14 @@ impl CompletionQueue {
             Decision::Nothing => (),
             Decision::Hold(Some(ns)) => self.timer.arm(self, ns),
             Decision::Hold(None) | Decision::Call => {
-                // One that runs out now finds no call to make, or makes the next one early.
+                // A timer that runs out now finds no call to make, or makes the next call early.
                 self.timer.cancel();
             }
         }
         decision == Decision::Call
     }
 
-    /// Holds no call any more; returns true if one was held.
+    /// Drops the held call; returns true if there was one.
     pub(super) fn cancel_held(&self, inner: &mut CqState) -> bool {
         let held = inner.moderator.cancel_held();
         if held {
@@ -68,7 +68,7 @@ impl CompletionQueue {
     }
 
     /// Calls for a satisfied arm: soon, in softirq on the queue's CPU, or now and on this CPU, if
-    /// the call only schedules something.
+    /// the call only schedules work.
     #[inline]
     pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, CqState>) {
         if !self.only_schedules {
@@ -92,7 +92,7 @@ impl CompletionQueue {
 }
 
 impl Expires for CompletionQueue {
-    /// A call was held for long enough.
+    /// Makes a call that was held for long enough.
     fn expired(this: Arc<Self>) {
         let mut inner = this.inner.lock();
         if inner.moderator.cancel_held() {
@@ -126,7 +126,7 @@ impl Notifies for CompletionQueue {
         }
         if events & NOTIFY != 0 {
             let mut inner = this.inner.lock();
-            // Its arm was satisfied before this call, which notifies of that too.
+            // The arm of a held call was satisfied before this call, which reports that arm, too.
             this.cancel_held(&mut inner);
             inner.notified();
             this.trace_notify(&inner);

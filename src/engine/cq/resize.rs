@@ -18,16 +18,16 @@ use crate::{
 };
 
 impl CompletionQueue {
-    /// Changes the number of entries that the queue takes, and nothing else.
+    /// Changes only the number of entries that the queue takes.
     ///
-    /// `TooMany` for a queue that a program shares, which is [resized](Self::resize_shared) otherwise.
-    /// Entries may come and go meanwhile; until the return the smaller of the two depths may be
-    /// the one in force. May sleep.
+    /// `TooMany` for a queue that a program shares, which is [resized](Self::resize_shared)
+    /// otherwise. Entries may come and go during the call; until it returns, the smaller of the two
+    /// depths may be in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
         let ring = Ring::new(depth, Wc::BLANK, device::gfp(self.share.is_of_program()))
             .map_err(|_| ResizeError::NoMemory)?;
-        // Rings go where no lock is held but the one that may be held asleep.
+        // Rings are freed under no lock but the mutex, which may be held asleep.
         let mut inner = self.inner.lock();
         let begun = match inner.shared {
             None => inner.ring.begin(ring),
@@ -38,7 +38,7 @@ impl CompletionQueue {
         loop {
             let mut inner = self.inner.lock();
             let old = inner.ring.step();
-            // A held call may wait for more than there is room for now.
+            // A held call may wait for more entries than fit now.
             match old.is_some() && self.should_notify(&mut inner, false) {
                 true => self.notify(inner),
                 false => drop(inner),

@@ -24,12 +24,12 @@ use crate::{
 /// The entries of a queue in a program's memory.
 pub(crate) struct ProgramCompletions {
     ring: SharedCompletions,
-    /// An entry of the queue pair with that number, as the program knows it.
+    /// Converts an entry of the queue pair with that number to the form that the program knows.
     words: fn(&Wc, u32) -> CompletionWords,
 }
 
 impl ProgramCompletions {
-    /// In the memory that the program maps.
+    /// The entries in the memory that the program maps.
     pub(crate) const fn new(
         ring: SharedCompletions,
         words: fn(&Wc, u32) -> CompletionWords,
@@ -60,7 +60,8 @@ impl CqState {
         self.len() >= self.limit()
     }
 
-    /// Adds an entry where a program takes them; false if it takes none, or there is no room.
+    /// Adds an entry to the program's memory; false if no program shares the queue, or there is no
+    /// room.
     #[cold]
     pub(super) fn push_shared(&mut self, entry: &Wc, qp: u32) -> bool {
         let Some(shared) = &mut self.shared else {
@@ -70,7 +71,8 @@ impl CqState {
         if !shared.ring.push(&words) {
             return false;
         }
-        // As a poll has it: those that the program has taken are not unreported. This one follows.
+        // As in a poll: entries that the program has taken are not unreported. The caller counts
+        // this one.
         let others = shared.ring.len().saturating_sub(1);
         self.unreported = self.unreported.min(others);
         self.urgent &= self.unreported > 0;
@@ -79,8 +81,8 @@ impl CqState {
 }
 
 impl CompletionQueue {
-    /// Has a program take the entries by itself: a poll finds none. Before the queue is used, whose
-    /// own depth is zero. May sleep.
+    /// Has a program take the entries by itself: a poll finds none. For a queue that is not used
+    /// yet, and has a depth of zero. May sleep.
     pub(crate) fn share(&self, entries: ProgramCompletions) -> Result {
         let shared = KBox::new(entries, GFP_KERNEL)?;
         self.inner.lock().shared = Some(shared);
@@ -92,15 +94,15 @@ impl CompletionQueue {
         self.inner.lock().shared.is_some()
     }
 
-    /// Changes the number of entries of a queue that a program shares: what it has not taken moves
-    /// to `ring`. Entries may come in between, and the program takes none. May sleep.
+    /// Changes the number of entries of a queue that a program shares: entries not taken yet move
+    /// to `ring`. Entries may come during the call, and the program takes none. May sleep.
     pub(crate) fn resize_shared(
         self: &Arc<Self>,
         mut ring: SharedCompletions,
     ) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
         let mut next = None;
-        // A program that takes entries all the same has them come for ever.
+        // A program that takes entries during the move could keep it going for ever.
         // CAST: widening.
         let turns = self.depth() as usize / MOVED_AT_ONCE + 2;
         for _ in 0..turns {
@@ -111,9 +113,9 @@ impl CompletionQueue {
             let copied = shared.ring.copy_to(&mut ring, next, MOVED_AT_ONCE);
             next = copied.map_err(|()| ResizeError::TooMany)?;
             if next.is_none() {
-                // The old one goes after the lock.
+                // The old ring is dropped after the lock.
                 core::mem::swap(&mut shared.ring, &mut ring);
-                // A held call may wait for more than there is room for now.
+                // A held call may wait for more entries than fit now.
                 match self.should_notify(&mut inner, false) {
                     true => self.notify(inner),
                     false => drop(inner),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues: what satisfies which arm, when the consumer is called, and overflow.
+//! Completion queues: satisfied arms, calls to the consumer, and overflow.
 
 mod moderation;
 mod shared;
@@ -34,7 +34,7 @@ use crate::{
 
 pub(crate) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
 
-/// A successful receive that nobody asked to be notified of.
+/// A successful receive that is not solicited.
 pub(crate) const RECEIVE: Wc = Wc {
     opcode: WcOpcode::Recv,
     ..Wc::BLANK
@@ -49,7 +49,7 @@ pub(crate) const SOLICITED: Wc = Wc {
 /// A successful send.
 pub(crate) const SENT: Wc = Wc::BLANK;
 
-/// That of a send that the consumer calls `context`.
+/// The completion of a successful send with `context`.
 pub(crate) fn sent(context: u64) -> Wc {
     Wc {
         context: test_context(context),
@@ -78,12 +78,12 @@ pub(crate) fn alone(depth: u32) -> Result<(Arc<Queue>, EngineHost)> {
     ))
 }
 
-/// Takes all entries out; how many they were.
+/// Takes all entries out, and returns their number.
 pub(crate) fn empty(queue: &Queue) -> usize {
     queue.cq.poll(usize::MAX, |_| ())
 }
 
-/// Fills the queue and pushes one entry more; whether it took exactly `room`.
+/// Fills the queue and pushes one entry more; returns true if it took exactly `room`.
 pub(crate) fn overflow(queue: &Queue, room: u32) -> bool {
     (0..room).all(|_| queue.cq.push(&RECEIVE).is_ok()) && queue.cq.push(&RECEIVE).is_err()
 }
@@ -176,7 +176,7 @@ mod tests {
     fn one_call_at_most_for_each_arm() -> Result {
         let (queue, _engine_host) = alone(64)?;
         for calls in cases(1..=3) {
-            // Twice before an event is once.
+            // Two arms before an event count as one.
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             for _ in 0..5 {
@@ -260,12 +260,12 @@ mod tests {
         assert!(queue.cq.push(&RECEIVE).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
-        // Still there, but old.
+        // The entry is still there, but was reported.
         assert!(queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(1));
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(2));
-        // Another one, taken before anybody armed.
+        // Another entry, taken before the next arm.
         assert!(queue.cq.push(&RECEIVE).is_ok());
         kunit_assert_eq!(empty(&queue), 3);
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
@@ -283,7 +283,7 @@ mod tests {
             }
             assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.brings_all(0..u64::from(depth), Status::Success));
-            // It has failed for good.
+            // The queue has failed for good.
             assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.is_silent());
         }
@@ -303,7 +303,7 @@ mod tests {
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
             }
-            // The second entry satisfies an arm for anything.
+            // The second entry satisfies [`Arm::Any`].
             let early = u32::from(arm == Some(Arm::Any));
             assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(queue.has_called(early));
@@ -337,7 +337,7 @@ mod tests {
         assert!(queue.cq.push(&RECEIVE).is_ok());
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(queue.has_called(0));
-        // The first arm is still there, and asking for it anew finds the entry.
+        // The first arm is still there, and arming anew finds the entry.
         queue.cq.arm(Arm::Solicited, MissedEvents::Report);
         assert!(queue.has_called(1));
         Ok(())
@@ -421,7 +421,7 @@ mod tests {
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         let pushed = queue.cq.push(&RECEIVE).is_ok();
         let during = queue.log.calls.get();
-        // Nothing but a softirq runs as this section ends.
+        // Only softirqs run as this section ends.
         drop(softirqs_off);
         assert!(pushed);
         kunit_assert_eq!(during, 0);
@@ -444,7 +444,7 @@ mod tests {
         let after_poll = log.calls.get();
         drop(softirqs_off);
         posted?;
-        // The request was carried out in place, and yet nobody was called there.
+        // The request was carried out in place, but no call was made there.
         assert!(polled);
         kunit_assert_eq!((after_post, after_poll), (0, 0));
         assert!(wait_until(|| log.calls.get() > 0));
@@ -477,7 +477,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if no call comes of so many queues that were closed with one due.
+    /// Returns true if no call comes from any of `queues` queues, each closed with a call due.
     fn are_silent_when_closed(queues: u32) -> Result<bool> {
         for _ in 0..queues {
             let (queue, _engine_host) = alone(4)?;
@@ -520,7 +520,7 @@ mod tests {
         Ok(())
     }
 
-    /// A consumer that does no more than schedule something, and is called at once.
+    /// A consumer that only schedules work, and is called at once.
     struct Scheduler(Arc<CqLog>);
 
     impl CqEvents for Scheduler {
@@ -593,7 +593,7 @@ mod tests {
                 kunit_assert_eq!(queue.cq.details().used, 0);
             }
         }
-        // Nothing of them is left to be reported.
+        // None of the entries is left to be reported.
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(0));
         Ok(())
@@ -626,7 +626,7 @@ mod tests {
                 .map(|e| (e.context.raw(), e.solicited));
             kunit_assert_eq!(entry, Some((context, solicited)));
         }
-        // Without an arm the flag means nothing.
+        // Without an arm the flag has no effect.
         qp_pair
             .a
             .post_with(13, requests::SEND, requests::SOLICITED, &[])?;
@@ -668,7 +668,7 @@ mod tests {
         kunit_assert_eq!(qp_pair.b.counted(Counter::CqOverflows), 1);
         assert!(qp_pair.b.receives.brings_all(0..2, Status::Success));
         assert!(qp_pair.b.receives.is_silent());
-        // The third message did arrive; it is the report that got lost.
+        // The third message did arrive; only its report was lost.
         assert!(qp_pair.a.sends.brings_all(0..3, Status::Success));
         Ok(())
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The port of a device while an injected fault keeps it down: messages wait, and who wants to hear
-//! of it does.
+//! The port of a device that an injected fault keeps down: messages wait, and the consumer of port
+//! events is notified.
 //!
-//! The fault ends when it is turned off, too. Nobody tells the port of that: whoever waits for it,
-//! and its timer, look every [`LOOK_NS`].
+//! The fault ends when it is turned off, too. That does not notify the port: messages that wait for
+//! it, and its timer, look every [`LOOK_NS`].
 //!
-//! While the network device is down the port is down anyway, as `ib_core` tells its consumers:
-//! nothing is reported then.
+//! While the network device is down the port is down anyway, as `ib_core` tells its consumers: the
+//! port reports no change then.
 //!
 //! Context: any, but for [`RdmaDevice::end_port`].
 //!
@@ -30,30 +30,30 @@ use crate::{
     }, //
 };
 
-/// The longest time in which nobody looks whether a port is up again.
+/// The longest time between two looks at a port that is down, in nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
 
-/// Who is notified of the port.
+/// The consumer of port events.
 pub(crate) trait PortEvents: Send + Sync {
-    /// The port went down or came up. Any context, under a lock of the device's: it is only passed
-    /// on.
+    /// Reports that the port went down or came up. Any context, under a lock of the device: the
+    /// call only passes the report on.
     fn port_changed(&self, is_up: bool);
 }
 
 struct Reports {
     events: Option<Arc<dyn PortEvents>>,
-    /// What was reported last.
+    /// The state that was reported last.
     is_down: bool,
     /// The port goes down no more.
     is_over: bool,
 }
 
-/// When the port of a device is up again.
+/// The port of a device, with the time at which it is up again.
 #[pin_data]
 pub(super) struct Port {
     /// In nanoseconds of monotonic time. Changed under the lock of `reports`.
     up_at: Atomic<u64>,
-    /// Held while something is reported, so that it comes in order.
+    /// Locked during a report, so that reports come in order.
     #[pin]
     reports: SpinLockIrq<Reports>,
     /// Armed under the lock of `reports`.
@@ -62,7 +62,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// A port that is up, and of which nobody hears.
+    /// A port that is up, without a consumer of its events.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             up_at: Atomic::new(0),
@@ -77,7 +77,7 @@ impl Port {
 }
 
 impl RdmaDevice {
-    /// Passes on that the port went down or came up, once.
+    /// Reports that the port went down or came up, once for each change.
     fn report_port(&self, reports: &mut Reports, is_down: bool) {
         if core::mem::replace(&mut reports.is_down, is_down) == is_down {
             return;
@@ -88,13 +88,13 @@ impl RdmaDevice {
         }
     }
 
-    /// Who is notified of the port from now on; `None` for nobody.
+    /// Sets the consumer of port events; `None` for none.
     pub(crate) fn set_port_events(&self, events: Option<Arc<dyn PortEvents>>) {
         let before = core::mem::replace(&mut self.port.reports.lock().events, events);
         drop(before);
     }
 
-    /// Keeps the port down for so many microseconds from now on, or longer if it was to be.
+    /// Keeps the port down for `usec` microseconds from now on, or longer if an earlier fault does.
     #[cold]
     pub(crate) fn port_down(self: &Arc<Self>, usec: u32) {
         let mut reports = self.port.reports.lock();
@@ -109,7 +109,7 @@ impl RdmaDevice {
         self.report_port(&mut reports, true);
     }
 
-    /// In how many nanoseconds to look again, while a fault keeps the port down.
+    /// The nanoseconds until the next look at the port, while a fault keeps it down.
     pub(crate) fn look_at_port_in(&self) -> Option<u64> {
         let left = self.port.up_at.load(Relaxed).saturating_sub(time::now_ns());
         (left > 0 && self.faults.is_set(Fault::PortDown)).then(|| left.min(LOOK_NS))
@@ -120,7 +120,7 @@ impl RdmaDevice {
         self.look_at_port_in().is_some()
     }
 
-    /// The port goes down no more, and nobody hears of it. May sleep.
+    /// Keeps the port from going down again, and ends its reports. May sleep.
     pub(super) fn end_port(&self) {
         let mut reports = self.port.reports.lock();
         reports.is_over = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limits of a device, of objects at a time: [`Quotas`], and a [`Share`] of one for each
-//! object. The faces share a device, and each object is counted once, in the engine.
+//! The limits of a device on objects at a time: [`Quotas`], and a [`Share`] of one for each object.
+//! The faces share a device, and each object is counted once, in the engine.
 //!
-//! Programs have less than all, so that they cannot keep the kernel from making its own.
+//! Programs get only a part, so that they cannot keep the kernel from making its objects.
 //!
 //! Context: any.
 
@@ -16,7 +16,7 @@ use kernel::{
         ordering::Relaxed,
         Atomic,
         AtomicFlag, //
-    },
+    }, //
 };
 
 use crate::engine::{
@@ -28,19 +28,19 @@ use crate::engine::{
     prelude::*, //
 };
 
-/// The kinds that are counted.
+/// The kinds of objects that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quota {
     Domains,
     CompletionQueues,
     SharedReceives,
     QueuePairs,
-    /// Those of programs alone: the memory table bounds all of them.
+    /// Regions of programs alone: the memory table bounds all regions.
     Regions,
 }
 
 impl Quota {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 5] = [
         Self::Domains,
         Self::CompletionQueues,
@@ -49,7 +49,7 @@ impl Quota {
         Self::Regions,
     ];
 
-    /// The most that there may be, and the most of those that may be programs'.
+    /// The most objects of the kind, and the most of those that programs may have.
     const fn most(self) -> (u32, u32) {
         match self {
             Self::Regions => (MAX_PROGRAM_REGIONS, MAX_PROGRAM_REGIONS),
@@ -58,8 +58,7 @@ impl Quota {
     }
 }
 
-/// How the memory of a queue is allocated: what a program makes is charged to its memory control
-/// group.
+/// Returns the allocation flags for a queue: a program's is charged to its memory control group.
 pub(in crate::engine) fn gfp(is_of_program: bool) -> Flags {
     match is_of_program {
         true => GFP_KERNEL_ACCOUNT,
@@ -78,7 +77,7 @@ struct ObjectCount {
 pub(super) struct Quotas([ObjectCount; Quota::ALL.len()]);
 
 impl Quotas {
-    /// None yet.
+    /// No objects.
     pub(super) fn new() -> Self {
         Self(
             [const {
@@ -96,7 +95,7 @@ impl Quotas {
     }
 }
 
-/// Raises a count, unless it has come to `most`; returns true if it did.
+/// Raises a count below `most`; returns false at `most`.
 fn raise(count: &Atomic<u32>, most: u32) -> bool {
     let mut now = count.load(Relaxed);
     while now < most {
@@ -117,8 +116,8 @@ pub(crate) struct Share {
 }
 
 impl RdmaDevice {
-    /// Takes a place for an object, of a program or of the kernel. Any context. `ENOMEM` when there
-    /// is none, as the providers of the kernel tree have it.
+    /// Takes a place for an object, of a program or of the kernel. Any context. `ENOMEM` when no
+    /// place is left, as the providers of the kernel tree have it.
     pub(crate) fn share(self: &Arc<Self>, quota: Quota, is_of_program: bool) -> Result<Share> {
         let used = self.quotas.used(quota).ok_or(ENOMEM)?;
         let (all, of_programs) = quota.most();
@@ -141,8 +140,8 @@ impl RdmaDevice {
 }
 
 impl Share {
-    /// The object has ended for its owner, and another may be made; work of it may be left that
-    /// still keeps the memory. Once is enough. Any context.
+    /// Gives the place back: the object has ended for its owner, and another may be made. Late work
+    /// of the object may still keep its memory. Later calls have no effect. Any context.
     pub(crate) fn give_back(&self) {
         if self.is_back.xchg(true, Relaxed) {
             return;
@@ -167,7 +166,7 @@ impl Drop for Share {
     }
 }
 
-/// As if a device had more objects of a kind, until this is dropped.
+/// Places that a device counts as taken, without objects, until this is dropped.
 #[cfg(ndk_kunit)]
 pub(crate) struct Crowd {
     device: Arc<RdmaDevice>,
@@ -178,7 +177,7 @@ pub(crate) struct Crowd {
 
 #[cfg(ndk_kunit)]
 impl Crowd {
-    /// So many that `left` places are left. No other task asks for one until this is made.
+    /// Takes all places but `left`. No other task may take a place during the call.
     pub(crate) fn leaving(device: &Arc<RdmaDevice>, quota: Quota, left: u32) -> Self {
         let (all, of_programs) = quota.most();
         let add = |count: &Atomic<u32>, most: u32| {
@@ -195,7 +194,7 @@ impl Crowd {
         }
     }
 
-    /// The number of objects besides, all and of programs.
+    /// The numbers of other objects: all, and those of programs.
     pub(crate) fn others(&self) -> (u32, u32) {
         let used = self.device.quotas.used(self.quota);
         used.map_or((0, 0), |used| {
@@ -253,7 +252,7 @@ mod tests {
                 }
                 drop(last);
                 let last = device.share(quota, is_of_program)?;
-                // Both are one: it comes back once.
+                // The place comes back once.
                 last.give_back();
                 drop(last);
                 kunit_assert_eq!(crowd.others(), (0, 0));
@@ -274,7 +273,7 @@ mod tests {
             used.all.store(of_programs, Relaxed);
             assert!(device.share(quota, true).is_err());
             kunit_assert_eq!(device.share(quota, false).is_ok(), of_programs < all);
-            // If the kernel has all there is none for programs, and nothing is counted.
+            // If the kernel has all places, programs get none, and no count changes.
             used.of_programs.store(0, Relaxed);
             used.all.store(all, Relaxed);
             assert!(device.share(quota, true).is_err());
@@ -361,7 +360,7 @@ mod tests {
             let last = make(&engine_host, &domain, quota)?;
             let refused = make(&engine_host, &domain, quota);
             kunit_assert_eq!((quota, refused.err()), (quota, Some(ENOMEM)));
-            // It is kept, as by work of it that is late.
+            // The object is kept, as by its late work.
             last.end();
             let next = make(&engine_host, &domain, quota)?;
             drop(last);

@@ -51,18 +51,18 @@ mod tests {
         }, //
     };
 
-    /// A user, what it was notified, and what it keeps open.
+    /// A user of a device, with its reports and its use.
     #[pin_data]
     struct User {
         gone: Tally,
-        /// Whether it leaves while it is being notified.
+        /// True if the user ends its use while it is notified.
         leaves: bool,
         #[pin]
         used: Mutex<Option<ClientUse>>,
     }
 
     impl User {
-        /// Has the device open.
+        /// Makes a user that has the device open.
         fn of(device: &Arc<RdmaDevice>, leaves: bool) -> Result<Arc<Self>> {
             let user = Arc::pin_init(
                 pin_init!(Self {
@@ -119,7 +119,7 @@ mod tests {
         device.shut();
         assert!(is_shut(&device)?);
         device.shut();
-        // Whoever had left by then is not notified.
+        // A user that left before is not notified.
         kunit_assert_eq!(user.gone.get(), 0);
         Ok(())
     }
@@ -141,7 +141,7 @@ mod tests {
         user.leave();
         assert!(other_task.is_done());
         queue.flush();
-        // Whoever still uses or keeps the device does not hold the network device up.
+        // A use of the device, or a reference to it, does not hold the network device up.
         assert!(was_notified);
         assert!(!held);
         Ok(())
@@ -251,7 +251,7 @@ mod tests {
         kunit_assert_eq!((find(c"ndk0"), find(c"old"), find(c"ndk1")), (2, 1, 0));
         kunit_assert_eq!(*first.name(), *c"old");
         kunit_assert_eq!(*second.name(), *c"ndk0");
-        // One that is registered no more keeps its name for the log alone.
+        // A device that is registered no more keeps its name for the log alone.
         devices.rename(&second, None);
         kunit_assert_eq!(find(c"ndk0"), 0);
         kunit_assert_eq!(*second.name(), *c"ndk0");
@@ -260,7 +260,7 @@ mod tests {
         Ok(())
     }
 
-    /// Says that a device is seen from the first namespace, or from no other one.
+    /// Says that a device is seen from the first namespace alone, or from all others alone.
     struct Sees(AtomicFlag);
 
     impl SeenFrom for Sees {
@@ -278,7 +278,7 @@ mod tests {
             device(&engine_host, c"ndk0", FIRST.cookie())?,
             device(&engine_host, c"ndk0", 0)?,
         );
-        // Of one name, as devices of two namespaces may be.
+        // Both have one name, as devices of two namespaces may.
         devices.add(other.clone())?;
         devices.add(mine.clone())?;
         let find = || which(&devices, c"ndk0", [&mine, &other]);
@@ -291,7 +291,7 @@ mod tests {
         other.set_seen(sees[1].clone());
         kunit_assert_eq!(find(), 0);
         assert!(devices.by_addr(FIRST, localhost).is_none());
-        // It is seen, and has its addresses elsewhere.
+        // The other device is seen here, and has its addresses elsewhere.
         sees[1].0.store(true, Relaxed);
         kunit_assert_eq!(find(), 2);
         assert!(devices.by_addr(FIRST, localhost).is_none());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who uses a device besides the face that made it, until the device goes.
+//! The uses of a device by other faces than the one that made it, until the device goes.
 //!
 //! ```text
 //! open() -> ClientUse ----------------------> dropped
@@ -21,21 +21,21 @@ use crate::{
     sys::event::Event, //
 };
 
-/// How long [`RdmaDevice::shut`] waits before it says so in the kernel log, in milliseconds.
+/// The time that [`RdmaDevice::shut`] waits before it warns in the kernel log, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
-/// Of the waits that follow, each of that length, one in so many is said again.
+/// The number of waits of that length from one warning to the next.
 const SAY_EVERY: u32 = 30;
 
 /// A face's user of a device.
 pub(crate) trait Client: Send + Sync {
-    /// The device goes: the use has to end soon. Called once at most, in process context, under no
-    /// lock; the use may be dropped inside. It may still be called, or running, while the use is
-    /// dropped elsewhere.
+    /// Reports that the device goes: the use has to end soon. Called once at most, in process
+    /// context, under no lock; the use may be dropped inside. The call may still come, or run,
+    /// while the use is dropped elsewhere.
     fn device_gone(&self);
 }
 
-/// Why a device could not be opened.
+/// The reason why a device could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
     /// The device is going.
@@ -57,13 +57,13 @@ struct UserList {
 pub(super) struct Users {
     #[pin]
     inner: SpinLockIrq<UserList>,
-    /// Happens when the device is shut and has no users.
+    /// Signalled when the device is shut and has no users.
     #[pin]
     unused: Event,
 }
 
 impl Users {
-    /// Nobody uses the device.
+    /// No users.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             inner <- new_spinlock_irq!(UserList {
@@ -75,7 +75,7 @@ impl Users {
         })
     }
 
-    /// The first use of that number or a higher one.
+    /// The first use with that number or a higher one.
     fn first(&self, from: u64) -> Option<(u64, Arc<dyn Client>)> {
         let inner = self.inner.lock();
         let found = inner.users.cursor_lower_bound(&from)?;
@@ -87,8 +87,8 @@ impl Users {
 impl RdmaDevice {
     /// Begins a use of the device, which ends when the result is dropped. May sleep.
     ///
-    /// The use keeps `user` until then: a user that owns its use has to drop it of its own accord,
-    /// not when it is dropped itself.
+    /// The use keeps `user` until then: a user that owns its use has to drop the use explicitly,
+    /// not by its own drop.
     pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn Client>) -> Result<ClientUse, OpenError> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| OpenError::NoMemory)?;
         let mut inner = self.users.inner.lock();
@@ -99,7 +99,7 @@ impl RdmaDevice {
         let number = inner.next;
         // OVERFLOW: 2^64 uses.
         inner.next = number.wrapping_add(1);
-        // Nothing has that number.
+        // The number is new.
         let _ = inner.users.insert(room.into_node(number, user));
         drop(inner);
         Ok(ClientUse {
@@ -108,16 +108,16 @@ impl RdmaDevice {
         })
     }
 
-    /// Lets go of the network device, refuses new uses, notifies each user once, and returns when
-    /// every use has ended. May sleep.
+    /// Drops the reference to the network device, refuses new uses, notifies each user once, and
+    /// returns when every use has ended. May sleep.
     ///
-    /// Requests that nobody has decided on keep a device for longer; the network device may go.
+    /// Undecided connect requests keep a device for longer; the network device may go.
     pub(crate) fn shut(&self) {
         self.put_netdev();
         self.faults.hide();
         self.end_port();
         let was_shut = core::mem::replace(&mut self.users.inner.lock().shut, true);
-        // No use begins any more, so there is an end of the numbers.
+        // No use begins any more, so the numbers have an end.
         let mut from = 0;
         while let Some((number, user)) = self.users.first(from).filter(|_| !was_shut) {
             user.device_gone();

@@ -3,10 +3,10 @@
 
 //! The check of an address range against a region.
 
-/// The place where `[addr, addr + len)` begins inside a region `[base, base + size)`.
+/// The offset of `[addr, addr + len)` in a region `[base, base + size)`.
 ///
-/// `None` when it is not wholly inside. Nothing is added to a number that came from outside, so
-/// nothing can wrap.
+/// `None` if the range is not wholly inside. The check adds to no number that came from outside, so
+/// it cannot wrap.
 pub(crate) const fn offset_in(base: u64, size: u64, addr: u64, len: u64) -> Option<u64> {
     let Some(offset) = addr.checked_sub(base) else {
         return None;

@@ -2,8 +2,7 @@
 
 //! Mappings on their way into the [`Staging`](super::staging::Staging) of a region.
 //!
-//! A mapping has thousands of pieces: its list is filled under no lock, and is then put where the
-//! registration finds it.
+//! A mapping has thousands of pieces, so its list is filled under no lock, and staged afterwards.
 //!
 //! Context: any.
 //!
@@ -21,12 +20,12 @@ use super::{
 };
 use crate::engine::prelude::*;
 
-/// The mapping of a registration request on its way into the region: a list to be filled. One that
-/// is not staged goes back.
+/// The mapping of a registration request on its way into the region: a list to fill. A list that is
+/// not staged goes back.
 pub(crate) struct Prepared<'t> {
     slot: &'t Slot,
     owners: u32,
-    /// There until it is staged.
+    /// Present until the mapping is staged.
     list: Option<SpanList>,
     room: Option<RBTreeNodeReservation<u32, SpanList>>,
 }
@@ -37,7 +36,7 @@ impl Prepared<'_> {
         self.list.as_mut()
     }
 
-    /// Stages it; the request carries the number. `None` if the region is gone.
+    /// Stages the mapping, and returns the number for the request. `None` if the region is gone.
     pub(crate) fn stage(mut self) -> Option<u32> {
         let mut staging = self.slot.staging.lock();
         if staging.owners() != self.owners {
@@ -74,7 +73,7 @@ impl MemoryTable {
     /// A list for up to `pieces` pieces, which come with a registration request of the region at
     /// `index`. Any context.
     ///
-    /// `ENOMEM` when there is no memory; `EINVAL` for an index that names nothing.
+    /// `ENOMEM` when there is no memory; `EINVAL` if `index` names no slot.
     pub(crate) fn prepare(&self, index: u32, pieces: usize) -> Result<Prepared<'_>> {
         let slot = self.slot(index).ok_or(EINVAL)?;
         let room = Some(RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN)?);
@@ -94,15 +93,15 @@ impl MemoryTable {
         })
     }
 
-    /// The number of lists that the region at `index` keeps for later, and of those that wait with
-    /// their requests.
+    /// The number of spare lists of the region at `index`, and of lists that wait with their
+    /// requests.
     #[cfg(ndk_kunit)]
     pub(crate) fn lists(&self, index: u32) -> (usize, usize) {
         let staging = self.slot(index).map(|slot| slot.staging.lock());
         staging.map_or((0, 0), |staging| staging.lists())
     }
 
-    /// Forgets what was staged for a registration request that is not carried out. Any context.
+    /// Drops the mapping of a registration request that is not carried out. Any context.
     pub(crate) fn unstage(&self, index: u32, number: u32) {
         let Some(slot) = self.slot(index) else {
             return;
@@ -117,9 +116,9 @@ impl MemoryTable {
     /// Stages the pieces of the next registration: `fill` writes them into an empty list, under no
     /// lock. Any context.
     ///
-    /// `None` when the index is not that of a fast-register region, which has a list for each of
-    /// two at a time. A registration that executes during the call is one of the
-    /// pieces that were registered last, or fails.
+    /// `None` if `index` names no fast-register region, if the region has no free list, or if it is
+    /// removed during the call. A registration that executes during the call takes the pieces that
+    /// were registered last, or fails.
     pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
         let slot = self.slot(index)?;
         let mut staging = slot.staging.lock();

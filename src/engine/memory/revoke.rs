@@ -20,20 +20,19 @@ use crate::{
     sys::gate::Refused, //
 };
 
-/// Why an invalidation was refused. Nothing was changed.
+/// A reason to refuse an invalidation. The object stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeError {
-    /// The object is one that may be invalidated, and it is invalid already.
+    /// The object may be invalidated, and is invalid already.
     AlreadyInvalid,
-    /// The token names nothing that may be invalidated this way.
+    /// The token names no object that may be invalidated this way.
     NotAllowed,
 }
 
 impl MemoryTable {
     /// Ends the validity of a fast-register region or a window of `domain`, for its owner.
     ///
-    /// No new access starts from now on; [`MemoryTable::is_drained`] returns true once the last is
-    /// gone.
+    /// No new access starts; [`MemoryTable::is_drained`] returns true once the last access is gone.
     pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), RevokeError> {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
         let is_owned = |slot: &Slot| slot.is(domain, Kind::Fast) || slot.is(domain, Kind::Window);
@@ -44,8 +43,8 @@ impl MemoryTable {
         }
     }
 
-    /// Ends the validity of a fast-register region, if it is valid and nobody uses it: then this is
-    /// all there is to do. Returns true if it was done; if not, nothing was.
+    /// Ends the validity of a fast-register region, if it is valid and no access uses it: the
+    /// revocation is then complete. Returns false if the region stays as it was.
     #[inline]
     pub(crate) fn revoke_unused(&self, token: Token, domain: DomainId) -> bool {
         let slot = self.slot(token.index());
@@ -53,10 +52,11 @@ impl MemoryTable {
         slot.is_some_and(|slot| slot.close_unused_as_owner(token.key(), is_owned))
     }
 
-    /// The same for a peer: the whole token must be valid, and a window bound to `user.qp`.
+    /// As [`MemoryTable::revoke`], for a peer: the whole token must be valid, and a window bound to
+    /// `user.qp`.
     pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), RevokeError> {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
-        // As long as this is inside the slot does not change hands.
+        // The slot does not change hands while `entry` exists.
         let entry = slot.gate.enter(token.key());
         let entry = entry.map_err(|_| RevokeError::NotAllowed)?;
         let allowed = match slot.is(user.domain, Kind::Window) {
@@ -69,20 +69,20 @@ impl MemoryTable {
         entry.close().map_err(|_| RevokeError::NotAllowed)
     }
 
-    /// Returns true if nothing touches any more what `token` named and a revocation ended.
+    /// Returns true if no access uses the registration that a revocation of `token` ended.
     ///
-    /// True also when the object is valid again or gone: then that revocation has ended before.
-    /// The owner of a window is notified.
+    /// True also when the object is valid again or gone: that revocation is over. Notifies the
+    /// owner of a window.
     pub(crate) fn is_drained(&self, token: Token) -> bool {
         let slot = self.slot(token.index());
         slot.is_none_or(Slot::is_drained)
     }
 
-    /// Has `waiter` notified once when it is time to ask [`MemoryTable::is_drained`] again, or to
-    /// execute a registration again that found the old one in use. Any context.
+    /// Has `waiter` notified once when it is time to call [`MemoryTable::is_drained`] again, or to
+    /// execute again a registration that found the old one in use. Any context.
     ///
-    /// Returns false if it is not notified: it is time now, or somebody else has the one place.
-    /// Then it is to be asked again later.
+    /// Returns false if `waiter` is not notified: the time is now, or another waiter has the only
+    /// place. The caller then looks again later.
     pub(crate) fn when_drained(&self, token: Token, waiter: Arc<dyn DrainWaiter>) -> bool {
         let Some(slot) = self.slot(token.index()) else {
             return false;
@@ -91,7 +91,7 @@ impl MemoryTable {
         if place.as_ref().is_some_and(|w| !Arc::ptr_eq(w, &waiter)) {
             return false;
         }
-        // Before the gate knows of it, and under the lock: whoever is to notify it finds it.
+        // Stored under the lock before the gate watches: the last access finds the waiter.
         let same = place.replace(waiter);
         let waits = slot.gate.watch();
         let early = place.take_if(|_| !waits);

@@ -2,18 +2,18 @@
 
 //! [`Slot`]: the place of one region or window in the memory table.
 //!
-//! A slot lives as long as its table and is used by one object after another, so looking a token
-//! up needs neither a reference count nor RCU: the gate in the slot decides whether anything is
-//! there. Two things are kept apart that a consumer may change at different times:
+//! A slot lives as long as its table and serves one object after another, so a token lookup needs
+//! neither a reference count nor RCU: the gate in the slot is open only while a registration is
+//! valid. A consumer may change two things at different times, so the slot keeps them apart:
 //!
-//! - what is **staged**: the pieces that the last mapping named. Consumers map the next buffer
-//!   while the old registration is still in use by the peer (iSER), or register again without a
-//!   new mapping (RTRS), so staging touches nothing that is live;
-//! - what is **live**: the [`Registered`] behind the gate. It takes the staged pieces over when
-//!   the registration executes in its queue, and ends when it is invalidated.
+//! - **staged**: the pieces that the last mapping named. Consumers map the next buffer while the
+//!   peer still uses the old registration (iSER), or register again without a new mapping (RTRS),
+//!   so staging leaves the live registration alone;
+//! - **live**: the [`Registered`] behind the gate. It takes the staged pieces over when the
+//!   registration executes in its queue, and ends when it is invalidated.
 //!
-//! Each slot has two lists of pieces: one in the gate, one staged. They change places. Where several
-//! registrations wait in a queue there are more of them for that time (`memory/staging.rs`).
+//! A fast-register region has two lists of pieces, one in the gate and one staged, which change
+//! places. It has more while several registrations wait in a queue (`memory/staging.rs`).
 //!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 //!
@@ -43,7 +43,7 @@ use crate::{
     }, //
 };
 
-/// What kind of object has the slot.
+/// The kind of the object in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A region that is registered by a work request (`IB_MR_TYPE_MEM_REG`, NDK fast-register).
@@ -60,20 +60,20 @@ pub(crate) type DomainId = u64;
 /// The identity of a queue pair; never zero, never used twice.
 pub(crate) type QpId = u64;
 
-/// What a window is bound to.
+/// The part of a region that a window is bound to.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding {
     /// The slot and key of the region.
     pub(crate) region: Token,
-    /// Which registration of that slot it is: keys come round again.
+    /// The number of the registration in that slot: keys come round again.
     pub(crate) serial: u64,
-    /// Where the window begins inside the region.
+    /// The offset of the window in the region.
     pub(crate) offset: u64,
     /// The only queue pair whose peer may use the window.
     pub(crate) qp: QpId,
 }
 
-/// What a registration grants.
+/// The attributes of a registration.
 #[derive(Clone, Copy)]
 pub(crate) struct RegAttr {
     pub(crate) domain: DomainId,
@@ -84,9 +84,9 @@ pub(crate) struct RegAttr {
     pub(crate) binding: Option<Binding>,
 }
 
-/// What a token stands for while it is valid.
+/// The registration behind a valid token.
 pub(crate) struct Registered {
-    /// Counts the registrations of the slot, whoever owns it.
+    /// Counts the registrations of the slot, over all its owners.
     pub(crate) serial: u64,
     pub(crate) attr: RegAttr,
     pub(crate) spans: SpanList,
@@ -106,13 +106,13 @@ impl Registered {
     };
 }
 
-/// Who waits until nothing uses any more what a revocation ended.
+/// A waiter for the last access to a revoked registration.
 pub(crate) trait DrainWaiter: Send + Sync {
-    /// It is time to look. Any context, under a transport's lock.
+    /// Tells the waiter to look again. Any context, under a transport's lock.
     fn drained(self: Arc<Self>);
 }
 
-/// The place for one of them.
+/// The place for one [`DrainWaiter`].
 #[pin_data]
 pub(crate) struct DrainPlace {
     #[pin]
@@ -138,15 +138,15 @@ pub(crate) struct Slot {
     pub(crate) gate: Gate<Registered, DrainPlace>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     assignment: Atomic<u64>,
-    /// With `STEADY`: the key under which the owner itself always finds the registration.
+    /// With `STEADY`: the key under which the owner always finds the registration.
     own_key: Atomic<u32>,
-    /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
+    /// While the slot is free: the next free slot, 0 at the end. Guarded by the table's list lock.
     pub(super) next_free: Atomic<u32>,
     #[pin]
     pub(super) staging: SpinLockIrq<Staging>,
 }
 
-/// Why a registration could not be made now.
+/// The reason for a failed registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegisterError {
     /// An old access is still running: try again soon.
@@ -168,6 +168,7 @@ const fn assignment(domain: DomainId, kind: Kind) -> u64 {
 }
 
 impl Slot {
+    /// A free slot without a registration, not in the list of free slots.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             gate <- Gate::watched(
@@ -188,7 +189,7 @@ impl Slot {
         self.assignment.load(Acquire) == assignment(domain, kind)
     }
 
-    /// From now on the owner's token with `key` names whatever is registered (FREG-11).
+    /// Makes `key` the owner's own: under it the owner always finds the registration (FREG-11).
     pub(super) fn set_own_key(&self, key: u8) {
         self.own_key.store(STEADY | u32::from(key), Release);
     }
@@ -199,14 +200,14 @@ impl Slot {
         self.own_key.load(Acquire) == STEADY | u32::from(key)
     }
 
-    /// Enters as the owner's token with `key` does: under that key, or, if it is the owner's own
-    /// key, under whichever there is. The slot does not change hands before the result is dropped.
+    /// Enters for the owner's token with `key`: under that key, or under any if `key` is the
+    /// owner's own. The slot does not change hands before the result is dropped.
     #[inline]
     pub(super) fn enter_as_owner(&self, key: u8) -> Result<SlotGuard<'_>, Refused> {
         match self.gate.enter(key) {
             Err(Refused::WrongKey) if self.is_own_key(key) => {
                 let entry = self.gate.enter_any()?;
-                // Before, it may have been the key of another owner.
+                // Before the entry, `key` may have been another owner's own.
                 match self.is_own_key(key) {
                     true => Ok(entry),
                     false => Err(Refused::WrongKey),
@@ -216,10 +217,11 @@ impl Slot {
         }
     }
 
-    /// Closes the gate for the owner's token with `key`, if `may` agrees. That is asked while the
-    /// slot cannot change hands, and the gate closes before it can: nothing of a later owner ends.
+    /// Closes the gate for the owner's token with `key`, if `may` agrees. The slot does not change
+    /// hands between the call of `may` and the closing: no later owner's registration ends.
     ///
-    /// If nothing is valid `may` is asked, too, and nothing changes. `None` if it does not agree.
+    /// `may` is also called if no registration is valid; the gate then stays as it is. `None` if
+    /// `may` does not agree.
     pub(super) fn close_as_owner(
         &self,
         key: u8,
@@ -229,17 +231,17 @@ impl Slot {
         may(self).then(|| entry.and_then(|entry| entry.close()))
     }
 
-    /// The same, if something is valid and no access uses it: then this is all there is to do.
-    /// Returns true if it was done.
+    /// Closes the gate as [`Slot::close_as_owner`], if a registration is valid and no access uses
+    /// it: the revocation is then complete. Returns true if the gate was closed.
     #[inline]
     pub(super) fn close_unused_as_owner(&self, key: u8, may: impl FnOnce(&Self) -> bool) -> bool {
         let named = Some(key).filter(|key| !self.is_own_key(*key));
-        // An own key names what is valid only as long as the owner is there.
+        // The owner's own key names the registration only as long as the slot has that owner.
         let is_named = || named.is_some() || self.is_own_key(key);
         self.gate.close_unused(named, || is_named() && may(self))
     }
 
-    /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
+    /// Returns true if no access uses a revoked registration; notifies the owner of a window.
     pub(super) fn is_drained(&self) -> bool {
         // CAST: the number of the kind; the owner does not matter.
         if self.assignment.load(Acquire) & 0xFF != Kind::Window as u64 {
@@ -247,7 +249,7 @@ impl Slot {
             return bound || unused;
         }
         let staging = self.staging.lock();
-        // An owner is taken away under this lock, so that it hears of its own window alone.
+        // The owner is removed under this lock, so it is notified of its own window only.
         let (bound, unused, key) = self.gate.snapshot();
         let drained = bound || unused;
         let owner = staging.owner.clone().filter(|_| drained);
@@ -263,12 +265,12 @@ impl Slot {
         self.assignment.store(assignment(domain, kind), Release);
     }
 
-    /// The gate of a slot that was free. May sleep.
+    /// Takes the gate of a slot that was free. May sleep.
     ///
-    /// A registration that comes too late may hold it for the moment in which it notices.
+    /// A late registration may hold the gate until it finds the old owner gone.
     fn claim(&self) -> Opening<'_, Registered, DrainPlace> {
         loop {
-            // Late as it is, it may even have opened the gate, on no bytes at all.
+            // A late registration may even have opened the gate, on no bytes at all.
             let _ = self.gate.close(None);
             if let Some(opening) = self.gate.begin() {
                 return opening;
@@ -286,10 +288,11 @@ impl Slot {
         Ok(())
     }
 
-    /// Ends the owner's time, if nothing uses the registration any more.
+    /// Takes the slot from its owner, if no access uses the registration any more.
     ///
-    /// Returns true if it did. When it did not, the gate is closed and the call is to be repeated;
-    /// an access lasts no longer than one bounded copy. Frees memory: not with interrupts off.
+    /// Returns true if the slot is free. If not, the gate is closed, and the caller repeats the
+    /// call; an access lasts no longer than one bounded copy. Frees memory: not with interrupts
+    /// off.
     pub(super) fn release(&self) -> bool {
         let _ = self.gate.close(None);
         let Some(mut opening) = self.gate.begin() else {
@@ -308,12 +311,12 @@ impl Slot {
         true
     }
 
-    /// Makes the staged pieces live under `key`, if the slot is still that of a `kind`.
+    /// Makes the staged pieces live under `key`, if the slot still has an object of `kind`.
     ///
-    /// With nothing newly staged the pieces of the last registration serve again (RTRS). The list
-    /// that they replace becomes the spare one.
+    /// Without a new mapping the pieces of the last registration serve again (RTRS). A replaced
+    /// list becomes a spare.
     ///
-    /// With a number it is the mapping that came with that request, and no other.
+    /// With a `number`, only the mapping that came with that request is made live.
     pub(super) fn register(
         &self,
         kind: Kind,
@@ -325,7 +328,7 @@ impl Slot {
             return Err(RegisterError::Valid);
         }
         let mut opening = self.gate.begin().ok_or(RegisterError::Busy)?;
-        // Looked at while the slot cannot change hands: the owner is removed under an opening.
+        // The slot does not change hands here: the owner is removed under an opening.
         if !self.is(attr.domain, kind) {
             return Err(RegisterError::NotAllowed);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`SpanList`]: the memory of one registration, as the ordered pieces it is made of.
+//! [`SpanList`]: the memory of one registration, as an ordered list of pieces.
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
@@ -13,20 +13,20 @@ use crate::sys::span::{
     Span, //
 };
 
-/// One piece, and where it ends when the pieces are laid end to end.
+/// One piece, and its end when the pieces are laid end to end.
 struct SpanPiece {
     span: Span,
     end: u64,
 }
 
-/// The list has no place left for another piece.
+/// No room for another piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
 /// An ordered list of pieces with a fixed capacity.
 ///
-/// Adjacent pieces are joined, so a region of consecutive pages is one piece and is found without
-/// a search. Nothing but [`SpanList::with_capacity`] allocates.
+/// Adjacent pieces are joined, so a region of consecutive pages is one piece and is found without a
+/// search. Only [`SpanList::with_capacity`] and [`SpanList::with_capacity_now`] allocate.
 ///
 /// # Invariants
 ///
@@ -35,7 +35,7 @@ pub(crate) struct SpanList {
     pieces: SpanPieces,
 }
 
-/// Room for pieces; what was made in atomic context is not of vmalloc, which must not be touched
+/// Room for pieces. A list made in atomic context is not vmalloc memory, which must not be freed
 /// there.
 enum SpanPieces {
     Any(KVVec<SpanPiece>),
@@ -45,7 +45,7 @@ enum SpanPieces {
 }
 
 impl SpanList {
-    /// A list that can hold nothing.
+    /// A list without room.
     pub(crate) const EMPTY: Self = Self {
         pieces: SpanPieces::Any(KVVec::new()),
     };
@@ -57,19 +57,19 @@ impl SpanList {
         })
     }
 
-    /// The same in any context.
+    /// A list for up to `capacity` pieces. Any context.
     pub(crate) fn with_capacity_now(capacity: usize) -> Result<Self> {
         Ok(Self {
             pieces: SpanPieces::Kmalloc(KVec::with_capacity(capacity, GFP_ATOMIC | __GFP_NOWARN)?),
         })
     }
 
-    /// Returns true if it was made in atomic context, so that it may be dropped in any.
+    /// Returns true if the list was made in atomic context, and so may be dropped in any.
     pub(crate) const fn is_of_kmalloc(&self) -> bool {
         matches!(self.pieces, SpanPieces::Kmalloc(_))
     }
 
-    /// For how many pieces there is room.
+    /// The number of pieces that the list has room for.
     pub(crate) fn capacity(&self) -> usize {
         match &self.pieces {
             SpanPieces::Any(pieces) => pieces.capacity(),
@@ -95,14 +95,14 @@ impl SpanList {
         Ok(list)
     }
 
-    /// All memory, where offsets are addresses. What is not mapped for good has no run.
+    /// All memory, where offsets are addresses. Memory that is not mapped for good has no run.
     pub(crate) const fn all(memory: AllMemory) -> Self {
         Self {
             pieces: SpanPieces::All(memory),
         }
     }
 
-    /// Returns true if it is all memory, so that a range inside need not be there.
+    /// Returns true if the list is all memory, so that a range inside need not be memory.
     pub(crate) const fn is_all(&self) -> bool {
         matches!(self.pieces, SpanPieces::All(_))
     }
@@ -156,15 +156,15 @@ impl SpanList {
         }
     }
 
-    /// The bytes that follow one another in memory from `offset` on, at most `most`; `None` beyond
-    /// the end.
+    /// The contiguous bytes from `offset` on, at most `most`; `None` beyond the end.
     #[cfg(ndk_kunit)]
     pub(crate) fn run(&self, offset: u64, most: u64) -> Option<Run<'_>> {
         self.run_near(offset, most, &mut 0)
     }
 
-    /// The same. `hint` is where the last piece was found, 0 at first: one that is found from there
-    /// or behind it is found without a search.
+    /// The contiguous bytes from `offset` on, at most `most`; `None` beyond the end. `hint` is the
+    /// index of the last piece found, 0 at first: that piece and the next are found without a
+    /// search.
     #[inline]
     pub(crate) fn run_near(&self, offset: u64, most: u64, hint: &mut usize) -> Option<Run<'_>> {
         if let SpanPieces::All(memory) = &self.pieces {
@@ -217,7 +217,7 @@ mod tests {
         };
         kunit_assert_eq!(run(0), Some((0, 10)));
         kunit_assert_eq!(run(9), Some((9, 1)));
-        // Whatever the hint is.
+        // For any hint.
         for hint in cases([0, 1, 2, 3, 99, usize::MAX - 1]) {
             for (at, want) in cases([(0, 10), (9, 1), (10, 1), (11, 20), (30, 1)]) {
                 let mut hint = hint;

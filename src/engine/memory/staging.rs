@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Staging`]: the mappings of a region that wait for their registration; of a window it has the
+//! [`Staging`]: the mappings of a region that wait for their registration; for a window, its
 //! [`WindowOwner`].
 //!
-//! A consumer of the verbs stages one mapping at a time (`ib_map_mr_sg`); one that gives its pages
-//! with each registration (NDK) may post several before the first one executes, and each is staged
-//! under the number of its request.
+//! A verbs consumer stages one mapping at a time (`ib_map_mr_sg`). An NDK consumer gives its pages
+//! with each registration and may post several before the first one executes; each mapping is
+//! staged under the number of its request.
 //!
 //! Context: any.
 //!
@@ -19,14 +19,13 @@ use kernel::rbtree::{
 use super::spans::SpanList;
 use crate::engine::prelude::*;
 
-/// The most lists that a slot keeps for later, if there are more than its first two.
+/// The most spare lists of a slot, if it has more lists than its first two.
 pub(crate) const MOST_SPARES: usize = 4;
 
 /// The owner of a window.
 pub(crate) trait WindowOwner: Send + Sync {
-    /// Nothing touches memory any more through what was bound before the binding under `key`, the
-    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
-    /// lock may be held.
+    /// Reports that no access uses a binding older than the last one, which is under `key`, nor the
+    /// last one itself, unless it is still `bound`. Any context; a transport's lock may be held.
     fn unbound(&self, key: u8, bound: bool);
 
     /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
@@ -38,7 +37,7 @@ pub(crate) trait WindowOwner: Send + Sync {
 /// # Invariants
 ///
 /// - `spares` has room for [`MOST_SPARES`] lists, if the region has any.
-/// - Of the lists of a region no more than two are not of kmalloc: those that it was made with.
+/// - At most two lists of a region are not of kmalloc: the lists that it was made with.
 /// - Where mappings come with their requests, `mapped` is empty.
 pub(super) struct Staging {
     pub(super) mapped: Option<SpanList>,
@@ -48,11 +47,12 @@ pub(super) struct Staging {
     next: u32,
     /// The number of owners that the slot has had: a list goes back to the owner that it came from.
     owners: u32,
-    /// The owner of the window, which is notified when that is not bound any more.
+    /// The owner of the window, notified when the window is no longer bound.
     pub(super) owner: Option<Arc<dyn WindowOwner>>,
 }
 
 impl Staging {
+    /// A slot without mappings, spare lists or an owner. Allocates no memory.
     pub(super) fn new() -> Self {
         Self {
             mapped: None,
@@ -64,22 +64,22 @@ impl Staging {
         }
     }
 
-    /// Prepares for a region of up to `pieces` pieces: one of its two lists is here. May sleep.
+    /// The first spares of a region of up to `pieces` pieces: one of its two lists. May sleep.
     pub(super) fn spares_for(pieces: usize) -> Result<KVec<SpanList>> {
         let mut spares = KVec::with_capacity(MOST_SPARES, GFP_KERNEL)?;
         spares.push(SpanList::with_capacity(pieces)?, GFP_KERNEL)?;
         Ok(spares)
     }
 
-    /// The owner's region is made with these.
+    /// Sets the spares of a new region.
     pub(super) fn set_spares(&mut self, spares: KVec<SpanList>) {
         self.spares = spares;
     }
 
-    /// Ends the owner's time; what is left is to be dropped where that may sleep.
+    /// Starts over for the next owner. The caller drops the result where it may sleep.
     pub(super) fn release(&mut self) -> Self {
         let next = Self {
-            // Numbers count on: a request of the last owner finds nothing of the next one's.
+            // Numbers count on: a request of the last owner finds no mapping of the next.
             next: self.next,
             owners: self.owners.wrapping_add(1),
             ..Self::new()
@@ -87,13 +87,12 @@ impl Staging {
         core::mem::replace(self, next)
     }
 
-    /// Takes the mapping that came with the request of that number.
+    /// Takes the mapping that came with request `number`.
     pub(super) fn take_number(&mut self, number: u32) -> Option<SpanList> {
         self.with_request.remove(&number)
     }
 
-    /// Keeps a list that is not used now. Returns one that is too many, of kmalloc, to be dropped
-    /// without the lock.
+    /// Keeps an unused list. Returns a surplus list, of kmalloc, to be dropped without the lock.
     #[must_use = "it is to be dropped without the lock"]
     pub(super) fn keep(&mut self, list: SpanList) -> Option<SpanList> {
         if self.spares.len() < self.spares.capacity() {
@@ -103,7 +102,7 @@ impl Staging {
         if list.is_of_kmalloc() {
             return Some(list);
         }
-        // By the invariant there are others.
+        // By the invariant a spare is of kmalloc.
         let other = self.spares.iter_mut().find(|spare| spare.is_of_kmalloc());
         Some(match other {
             Some(other) => core::mem::replace(other, list),
@@ -111,8 +110,8 @@ impl Staging {
         })
     }
 
-    /// A mapping that was taken is not registered: it is staged as it was, or, if it came with the
-    /// request, its list is kept. Returns the same as [`Staging::keep`].
+    /// Takes back a mapping that was not registered: stages it again, or keeps its list if it came
+    /// with a request. Returns the same as [`Staging::keep`].
     #[cold]
     #[must_use = "it is to be dropped without the lock"]
     pub(super) fn put_back(
@@ -134,7 +133,7 @@ impl Staging {
         self.owners
     }
 
-    /// Stages a mapping under the number of its request, which is the result.
+    /// Stages a mapping under a new request number, and returns the number.
     pub(super) fn stage_for_request(
         &mut self,
         room: RBTreeNodeReservation<u32, SpanList>,
@@ -151,7 +150,7 @@ impl Staging {
         self.mapped.take().or_else(|| self.spares.pop())
     }
 
-    /// The number of spare lists, and of those that wait with their requests.
+    /// The number of spare lists, and of lists that wait with their requests.
     #[cfg(ndk_kunit)]
     pub(super) fn lists(&self) -> (usize, usize) {
         (self.spares.len(), self.with_request.iter().count())

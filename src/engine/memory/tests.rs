@@ -2,15 +2,15 @@
 
 //! Memory on its own, without queue pairs: tokens, registrations, windows, and the end of access.
 //!
-//! | file        | what it holds                                          |
-//! |-------------|--------------------------------------------------------|
-//! | [`table`]   | slots: given out, reused, limits, growth, removal      |
-//! | [`access`]  | token, domain, rights and bounds of each access        |
-//! | [`staging`] | mapping and registering in the orders consumers use    |
-//! | [`windows`] | what a window grants, to whom, and until when          |
-//! | [`revoke`]  | what each side may invalidate, and what a refusal does |
+//! | file        | contents                                            |
+//! |-------------|-----------------------------------------------------|
+//! | [`table`]   | slots: allocation, reuse, limits, growth, removal   |
+//! | [`access`]  | token, domain, rights and bounds of each access     |
+//! | [`staging`] | mapping and registering in the orders consumers use |
+//! | [`windows`] | rights, users and end of a window                   |
+//! | [`revoke`]  | invalidation by each side, and its refusal          |
 //!
-//! The same table under fire from several processors is in [`crate::kunit::race`].
+//! [`crate::kunit::race`] tests the table from several processors at once.
 
 mod access;
 mod revoke;
@@ -51,13 +51,13 @@ use crate::{
 };
 
 impl MemoryTable {
-    /// Makes what was staged last valid under the whole of `token`, as the verbs face does it.
+    /// Makes the last staged mapping valid under the whole of `token`, as the verbs face does.
     pub(crate) fn register(&self, token: Token, attr: RegAttr) -> Result<(), RegisterError> {
         self.register_staged(token, attr, None)
     }
 }
 
-/// How many bytes are looked at or written in one go.
+/// The number of bytes that are read or written in one go.
 const CHUNK: usize = 256;
 
 /// Memory of a test, touched as a device would: by raw copies, never as a slice.
@@ -76,12 +76,12 @@ impl RawBuffer {
         })
     }
 
-    /// All of it.
+    /// The whole buffer.
     pub(crate) fn run(&self) -> Run<'_> {
         self.span.run()
     }
 
-    /// All of it, to be registered.
+    /// The whole buffer, to be registered.
     pub(crate) fn span(&self) -> Span {
         test_part(self.run())
     }
@@ -114,7 +114,7 @@ impl RawBuffer {
         }
     }
 
-    /// A number that depends on the place.
+    /// A test byte that depends on its place.
     pub(crate) fn numbered(at: usize) -> u8 {
         // CAST: the remainder is below 251.
         (at % 251) as u8
@@ -129,7 +129,7 @@ impl RawBuffer {
         byte[0]
     }
 
-    /// How many of the `len` bytes from `at` on satisfy `is`.
+    /// The number of the `len` bytes from `at` on that satisfy `is`.
     pub(crate) fn count(&self, at: usize, len: usize, is: impl Fn(u8) -> bool) -> usize {
         let mut found = 0;
         self.each_chunk(at, len, |chunk| {
@@ -146,7 +146,7 @@ impl RawBuffer {
         whole && self.run().slice(at, len).is_some()
     }
 
-    /// Shows the bytes in parts that fit the stack, as long as `see` says to go on.
+    /// Passes the bytes to `see` in parts that fit the stack, until it returns false.
     fn each_chunk(&self, at: usize, len: usize, mut see: impl FnMut(&[u8]) -> bool) -> bool {
         let mut chunk = [0u8; CHUNK];
         let mut done = 0;
@@ -165,7 +165,7 @@ impl RawBuffer {
     }
 }
 
-/// The domain that owns what the tests make, and another.
+/// The domain that owns the objects of the tests, and another.
 const OWN: DomainId = 7;
 const OTHER: DomainId = 8;
 
@@ -175,7 +175,7 @@ const OTHER_QP: u64 = 22;
 
 const READ: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
 const LOCAL: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite]);
-/// What a region has that the peer may fill.
+/// The rights of a region that the peer may fill.
 const WRITE: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite, AccessFlag::RemoteWrite]);
 const ALL: AccessFlags = AccessFlags::from_bits(15);
 
@@ -203,7 +203,7 @@ const OWNER: User = User {
     qp: None,
 };
 
-/// The address under which a peer knows the first byte of what the tests register.
+/// The address of the first registered byte, as a peer names it.
 const BASE: u64 = 0x7000_0000_1003;
 
 fn attr(rights: AccessFlags, base: u64, len: u64) -> RegAttr {
@@ -251,17 +251,17 @@ impl Store {
         self.table.add_fixed(spans, attr(rights, BASE, len as u64))
     }
 
-    /// A fast-register region of up to `pieces` pieces, nothing staged.
+    /// A fast-register region of up to `pieces` pieces, without a mapping.
     fn fast(&self, pieces: usize) -> Result<Token> {
         self.table.add_fast(OWN, pieces)
     }
 
-    /// Stages parts of the buffer; returns how many there was room for.
+    /// Stages parts of the buffer; returns the number that fit.
     fn stage(&self, token: Token, parts: &[(usize, usize)]) -> Result<usize> {
         stage(&self.table, token, &self.buffer, parts)
     }
 
-    /// Registers what is staged at [`BASE`]; whether that was done.
+    /// Registers the staged mapping at [`BASE`]; returns true on success.
     fn register(&self, token: Token, rights: AccessFlags, len: u64) -> bool {
         self.table.register(token, attr(rights, BASE, len)).is_ok()
     }
@@ -289,7 +289,7 @@ impl Store {
             .is_ok()
     }
 
-    /// Why the peer may not write one byte at [`BASE`] under `token`.
+    /// The error of a write of one byte at [`BASE`] under `token` as the peer.
     fn denial(&self, token: Token) -> Option<Denied> {
         let access = self
             .table
@@ -298,7 +298,7 @@ impl Store {
     }
 }
 
-/// Stages parts of `buffer`; returns how many there was room for.
+/// Stages parts of `buffer`; returns the number that fit.
 fn stage(
     table: &MemoryTable,
     token: Token,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Moving the bytes of a message: where they come from, where they go, and the copy between.
+//! Copies of the bytes of a message: source, sink, and the copy between them.
 //!
 //! A [`Payload`] is one side of a message: a gather or scatter list, a range of a region that the
-//! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Segment`], under which the memory stays accessible. So an
-//! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
+//! peer named, or inline bytes. It is opened for one bounded part of the message at a time, as a
+//! [`Segment`], under which the memory stays accessible. So an invalidation waits for one part at
+//! most, and the next part of a transfer meets the checks again.
 //!
 //! Tests: `engine/memory/tests/access.rs`.
 
@@ -30,12 +30,12 @@ use crate::{
     }, //
 };
 
-/// Whose memory is used, by whom, and for what.
+/// A device, the user of its memory, and the use.
 #[derive(Clone, Copy)]
 pub(crate) struct Usage<'a> {
     pub(crate) device: &'a RdmaDevice,
     pub(crate) user: User,
-    /// The kernel's own memory is for that user, too: `Domain::is_trusted`.
+    /// The user may name the kernel's own memory, too: `Domain::is_trusted`.
     pub(crate) is_trusted: bool,
     pub(crate) wanted: AccessFlags,
 }
@@ -63,13 +63,13 @@ pub(crate) struct Segment<'a> {
     memory: Memory<'a>,
     begin: u64,
     end: u64,
-    /// The number of the list's element behind it.
+    /// The index of the next element of the list.
     next: usize,
-    /// Where the last bytes were found in it.
+    /// The search hint for the next run.
     hint: usize,
 }
 
-/// Which side refused.
+/// The side that refused an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessError {
     Source(Denied),
@@ -100,15 +100,15 @@ impl<'a> Memory<'a> {
         Self::named(usage, at, sge.len().into())
     }
 
-    /// A range of a region, local or one that the peer named.
+    /// A range of a region, local or named by the peer.
     pub(crate) fn named(usage: Usage<'a>, at: RemoteAddr, len: u64) -> Result<Self, Denied> {
         let regions = &usage.device.regions;
         let access = regions.access(at.token, usage.user, usage.wanted, at.addr, len);
         access.map(Self::Registered)
     }
 
-    /// Memory that follows one another from byte `at` on; empty for inline bytes, which are not
-    /// consumer memory.
+    /// The contiguous memory from byte `at` on; empty for inline bytes, which are not consumer
+    /// memory.
     #[inline]
     fn run(&self, at: u64, hint: &mut usize) -> Run<'_> {
         match self {
@@ -127,7 +127,8 @@ impl<'a> Payload<'a> {
         self.open_from(0, 0, at)
     }
 
-    /// The same, where element `first` of a list begins with byte `begin`, not behind `at`.
+    /// Opens the part that holds byte `at`; element `first` of a list begins with byte `begin`, not
+    /// behind `at`.
     #[inline(always)]
     fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Segment<'a>, Denied> {
         let (memory, end) = match *self {
@@ -145,7 +146,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Checks that the first `len` bytes may be used now, all of them.
+    /// Checks that all of the first `len` bytes may be used now.
     #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
         let Self::List(usage, list) = *self else {
@@ -208,7 +209,7 @@ fn open_element<'a>(
 }
 
 impl Segment<'_> {
-    /// Before the first part of a payload.
+    /// The state before the first part of a payload.
     const NOTHING: Self = Self {
         memory: Memory::Bytes(&[]),
         begin: 0,
@@ -217,7 +218,7 @@ impl Segment<'_> {
         hint: 0,
     };
 
-    /// Memory that follows one another from byte `at` of the message on.
+    /// The contiguous memory from byte `at` of the message on.
     ///
     /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
     #[inline]
@@ -225,7 +226,7 @@ impl Segment<'_> {
         (self.memory).run(at.wrapping_sub(self.begin), &mut self.hint)
     }
 
-    /// Copies from byte `at` of the message into `to`; returns how many bytes.
+    /// Copies from byte `at` of the message into `to`; returns the number of bytes.
     #[inline]
     fn read(&mut self, at: u64, to: Run<'_>) -> Result<usize, CopyFault> {
         match &self.memory {
@@ -280,7 +281,7 @@ pub(crate) fn copy(
 pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result<(), AccessError> {
     let (mut at, mut read, mut write) = (0, 0, 0);
     if let (Memory::Whole(from), Memory::Whole(to)) = (from, to) {
-        // The way of most messages: nothing is looked for.
+        // The path of most messages, without a search.
         let most = usize::try_from(len).unwrap_or(usize::MAX);
         // CAST: widening.
         at = to.part(0, most).copy_from(from.part(0, most))? as u64;
@@ -300,7 +301,7 @@ pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result
     Ok(())
 }
 
-/// Inverts byte `at` of a message where that has arrived, if it may still be touched.
+/// Inverts byte `at` of a message in the sink, if it may still be touched.
 pub(crate) fn corrupt(sink: &Payload<'_>, at: u64) {
     if let Ok(mut segment) = sink.open(at) {
         segment.run(at).invert_first();

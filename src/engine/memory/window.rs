@@ -31,7 +31,7 @@ use crate::{
 impl MemoryTable {
     /// Makes a window, not bound yet. May sleep.
     ///
-    /// With an owner the token given here ends whatever it is bound to.
+    /// With an owner, an invalidation under the returned token ends any binding of the window.
     pub(crate) fn add_window(
         &self,
         domain: DomainId,
@@ -72,7 +72,7 @@ impl MemoryTable {
         })
     }
 
-    /// A bind of `window` failed or was cancelled; the owner of the window is notified.
+    /// Notifies the owner of `window` that a bind failed or was cancelled.
     pub(crate) fn not_bound(&self, window: Token) {
         let slot = self.slot(window.index());
         let owner = slot.and_then(|slot| slot.staging.lock().owner.clone());
@@ -98,11 +98,11 @@ impl MemoryTable {
         let qp = user.qp.ok_or(RegisterError::NotAllowed)?;
         let entry = parent.gate.enter(region.key());
         let entry = entry.map_err(|_| RegisterError::NotAllowed)?;
-        // Neither changes its owner now: the one is entered, the other looked at once more below.
+        // Neither slot changes its owner: `parent` is entered, and `register` checks `slot` again.
         if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
             return Err(RegisterError::NotAllowed);
         }
-        // The local write that remote writes need is the region's, not one the caller names.
+        // Remote writes need the local write right of the region; the caller's does not count.
         if !rights.is_remote() || !(rights.remote() | entry.attr.rights).is_consistent() {
             return Err(RegisterError::NotAllowed);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`QpDetails`]: what a queue pair is doing, for whoever looks why it hangs.
+//! [`QpDetails`]: the activity of a queue pair, to find out why it hangs.
 //!
 //! Context: any. Each part is true by itself, at some moment of the call.
 
@@ -13,7 +13,7 @@ use crate::{
     rdma::values::qp::QpState, //
 };
 
-/// What a queue pair is doing.
+/// The activity of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QpDetails {
     pub(crate) state: QpState,
@@ -21,14 +21,14 @@ pub(crate) struct QpDetails {
     pub(crate) sends_posted: u32,
     /// Requests that were started and not completed.
     pub(crate) sends_outstanding: u32,
-    /// Receives of its own that no message has taken.
+    /// The queue pair's own receives that no message has taken.
     pub(crate) receives_posted: u32,
     /// The other end, while there is a connection.
     pub(crate) peer: Option<Peer>,
 }
 
 impl QueuePair {
-    /// What it is doing now.
+    /// The present activity of the queue pair.
     pub(crate) fn details(&self) -> QpDetails {
         let (sends_posted, sends_outstanding) = self.sq.lock().in_use();
         let receives_posted = self.rq.lock().posted();

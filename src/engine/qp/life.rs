@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The life of a queue pair: connect, change state, close, fail, go.
+//! The life of a queue pair: connect, change state, close, fail, destroy.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -39,33 +39,33 @@ use crate::{
 };
 
 impl QueuePair {
-    /// Returns true if the queue pair has that connection now.
+    /// Returns true if `connection` is the present one of the queue pair.
     #[inline]
     pub(crate) fn is_connected_by(&self, connection: ConnectionId) -> bool {
         self.connection.load(Acquire) == connection.number()
     }
 
-    /// The connection that the queue pair has now.
+    /// The present connection of the queue pair.
     #[cfg(ndk_kunit)]
     pub(crate) fn connection(&self) -> Option<ConnectionId> {
         core::num::NonZero::new(self.connection.load(Acquire)).map(ConnectionId::new)
     }
 
-    /// For a transport: lets the peer touch memory that it names, as long as the result exists.
+    /// For a transport: lets the peer access memory that it names, as long as the result exists.
     ///
-    /// `None` unless that connection is there. Whoever asked calls [`QueuePair::reap`] after it
-    /// has left, or got `None`: nothing is cancelled while somebody is inside, so that a consumer
-    /// may have its memory back when its queues are drained.
+    /// `None` unless `connection` is there. The caller calls [`QueuePair::reap`] after it has
+    /// dropped the guard, or got `None`: no request or receive is cancelled while a guard exists,
+    /// so that a consumer may have its memory back when its queues are drained.
     #[inline]
     pub(crate) fn admit_peer(&self, connection: ConnectionId) -> Option<GateGuard<'_, ()>> {
         let inside = self.inbound.enter(0).ok()?;
-        // Looked at from inside: from here on no other connection comes before this one has left.
+        // Checked inside the gate: no other connection comes before this guard is dropped.
         self.is_connected_by(connection).then_some(inside)
     }
 
-    /// Connects: both queues work from now on.
+    /// Connects the queue pair: both queues work from now on.
     ///
-    /// `EINVAL` when the queue pair is not ready to be connected, or is already.
+    /// `EINVAL` when the queue pair is not ready to be connected, or is connected already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
         let peer = link.transport.peer(link.end);
         let mut link_slot = self.link.lock();
@@ -73,7 +73,7 @@ impl QueuePair {
         if link_slot.is_some() || !matches!(now, QpState::Init | QpState::Rtr) {
             return Err(EINVAL);
         }
-        // Before anything can be started, and not by a connect that is refused.
+        // Before a request can be started, and not by a connect that is refused.
         self.sq.lock().limits = limits;
         // Open before it is connected: a peer that finds it connected finds it open.
         self.inbound.begin().ok_or(EINVAL)?.open(0);
@@ -84,11 +84,11 @@ impl QueuePair {
         }
         let is_of_program = peer.is_some_and(|peer| peer.is_of_program);
         self.has_program_peer.store(is_of_program, Relaxed);
-        // Last, and under the lock of the link: who takes the link away takes this away.
+        // Last, and under the lock of `link`: a disconnect takes the link and clears this.
         self.connection.store(link.transport.id().number(), Release);
         let doorbell = Some((link.transport.clone(), link.end));
         *link_slot = Some(link);
-        // Under the lock of the link: who takes that away takes this away after it.
+        // Under the lock of `link`: a disconnect takes the link, then the doorbell.
         self.sq.lock().connect(doorbell);
         Ok(())
     }
@@ -124,11 +124,11 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Makes the queues ready for a new life. A request that was posted in error and has come
-    /// after the queues were seen empty goes without a completion, as a reset has it (IBTA 10.3.1).
+    /// Makes the queues ready for use again. A request that was posted in error, after the queues
+    /// were seen empty, ends without a completion, as a reset has it (IBTA 10.3.1).
     ///
-    /// A failure that comes meanwhile has changed the state before it takes the locks, and its
-    /// flags stay. No other change of the state comes in between: see [`QueuePair::modify`].
+    /// A concurrent failure changes the state before it takes the locks, and its flags stay. No
+    /// other change of the state comes in between: see [`QueuePair::modify`].
     fn reset(&self) {
         loop {
             let mut sq = self.sq.lock();
@@ -138,7 +138,7 @@ impl QueuePair {
         }
         let mut rq = self.rq.lock();
         if self.state() == QpState::Reset {
-            // No receive that is in the ring was started.
+            // No receive in the ring was started.
             rq.ring.forget();
             if let Some(shared) = &mut rq.shared {
                 shared.ring.forget();
@@ -150,42 +150,42 @@ impl QueuePair {
         }
     }
 
-    /// Enters the error state: nothing is started or taken any more, everything accepted is
-    /// cancelled in order, the peer loses the connection. May be repeated; any context.
+    /// Enters the error state: no request is started and no receive taken any more, accepted ones
+    /// are cancelled in order, the peer loses the connection. May be repeated; any context.
     ///
-    /// What does not fit into one call is cancelled from softirq work.
+    /// One call cancels a bounded number; softirq work cancels the rest.
     pub(crate) fn fail(self: &Arc<Self>) {
         self.fail_if(false, |_| true);
     }
 
-    /// How often the queue pair was reset. It is not while something that was accepted is left.
+    /// The number of resets. None comes while a request is started or a receive taken.
     #[inline]
     pub(super) fn resets(&self) -> u32 {
         self.resets.load(Relaxed)
     }
 
     /// The same as [`QueuePair::fail`], unless the queue pair was reset since `resets` was read:
-    /// for whoever has given up what kept it from that.
+    /// for a caller that has ended the request or receive which kept a reset away.
     pub(super) fn fail_before_reset(self: &Arc<Self>, resets: u32) {
         self.fail_if(false, |_| self.resets() == resets);
     }
 
-    /// Ends a graceful close that has nothing left to carry out, if there is one.
+    /// Ends a graceful close, if one has carried out its last request.
     pub(super) fn end_close(self: &Arc<Self>) {
         self.fail_if(false, |_| self.sq.lock().is_at_stop());
     }
 
-    /// The same as [`QueuePair::fail`], and nothing of this queue pair is reported any more: what
-    /// was accepted ends without a completion.
+    /// The same as [`QueuePair::fail`], without completions from now on: accepted requests and
+    /// receives end unreported.
     pub(crate) fn fail_unreported(self: &Arc<Self>) {
         self.sq.lock().silent = true;
         self.rq.lock().silent = true;
         self.fail();
     }
 
-    /// The other side closed or lost that connection.
+    /// Ends `connection`, which the other side closed or lost.
     ///
-    /// Nothing happens when the queue pair has another one by now.
+    /// No effect unless the queue pair still has that connection.
     pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
         match self.params.flush_on_disconnect {
             true => {
@@ -195,14 +195,14 @@ impl QueuePair {
         }
     }
 
-    /// The connection is gone, and what was posted stays until it is cancelled from this side.
+    /// Ends the connection; posted requests and receives stay until this side cancels them.
     fn peer_disconnected(self: &Arc<Self>, connection: ConnectionId) {
         let mut link_slot = self.link.lock();
         let Some(link) = link_slot.take_if(|l| l.is(connection)) else {
             return;
         };
         self.connection.store(0, Release);
-        // Who has a link is connected.
+        // A queue pair with a link is connected.
         self.state.xchg(QpState::Lost.number(), Full);
         let _ = self.inbound.close(None);
         let doorbell = self.sq.lock().connect(None);
@@ -211,11 +211,11 @@ impl QueuePair {
         self.unlink(link, true);
     }
 
-    /// What a disconnect does to the receives, after the lock of the link was released: in error
-    /// they are cancelled, and the place at a shared queue is given up.
+    /// Handles the receives at a disconnect, after the lock of `link` was released: in error they
+    /// are cancelled, and the place at a shared queue is given up.
     ///
-    /// A reset may have come in between, and the next connection. The state shows it, under the
-    /// lock that a reset takes after it has changed it.
+    /// A reset and the next connection may have come in between. The state shows that, under the
+    /// lock of `rq`, which a reset takes after it has changed the state.
     fn end_receives(&self) {
         let mut rq = self.rq.lock();
         let state = self.state();
@@ -227,8 +227,8 @@ impl QueuePair {
         }
     }
 
-    /// Gives up the place at a shared queue. Who still saw the queue pair connected has joined
-    /// those who wait there by now, and nobody else does as long as this lock is held.
+    /// Gives up the place at a shared queue. Under the lock of `rq` no message begins to wait, and
+    /// one that still saw the queue pair connected waits already.
     fn give_up_receives(&self, rq: SpinLockIrqGuard<'_, ReceiveQueue>) {
         let shared = self.params.shared.as_ref();
         let gone = shared.and_then(|shared| shared.give_up(&self.place));
@@ -246,8 +246,8 @@ impl QueuePair {
         link.owner.disconnected(by_peer);
     }
 
-    /// Enters the error state, if `condition` says so, which is asked under the lock of the link.
-    /// Returns what that said.
+    /// Enters the error state if `condition`, asked under the lock of `link`, is true. Returns its
+    /// answer.
     pub(super) fn fail_if(
         self: &Arc<Self>,
         by_peer: bool,
@@ -263,7 +263,7 @@ impl QueuePair {
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
         let doorbell = sq.connect(None);
-        // No reset comes before the lock of the link is released.
+        // No reset comes before the lock of `link` is released.
         sq.flush();
         drop(sq);
         drop((link_slot, doorbell));
@@ -275,19 +275,20 @@ impl QueuePair {
         true
     }
 
-    /// Closes gracefully: what is posted now is carried out first, then the connection ends.
+    /// Closes gracefully: carries out the requests posted so far that are not held back, then ends
+    /// the connection.
     ///
-    /// A message that waits for a receive holds that up no longer than it may wait, a shared
-    /// queue's once more from when that was over last.
+    /// A message that waits for a receive delays the end no longer than it may wait; at a shared
+    /// queue that time counts from its last renewal.
     pub(crate) fn close(self: &Arc<Self>) {
         self.sq.lock().stop_here();
         self.end_close();
     }
 
-    /// The same, but `EINVAL` without a connection: then nothing happens.
+    /// The same for a connected queue pair; without a connection `EINVAL`, and no effect.
     pub(crate) fn close_connection(self: &Arc<Self>) -> Result {
         let mut sq = self.sq.lock();
-        // Under the lock: a failure changes the state before it takes that.
+        // Under the lock: a failure changes the state before it takes the lock.
         if self.state() != QpState::Rts {
             return Err(EINVAL);
         }
@@ -308,22 +309,21 @@ impl QueuePair {
         self.sq.lock().is_stopping()
     }
 
-    /// Returns true if [`QueuePair::close`] ended as it should: all that was posted was carried
-    /// out.
+    /// Returns true if [`QueuePair::close`] carried out all the requests that it waited for.
     pub(crate) fn closed_gracefully(&self) -> bool {
         self.sq.lock().has_stopped()
     }
 
-    /// Ends everything; returns when nothing of the queue pair is in use any more and no call
-    /// will come. May sleep.
+    /// Ends all requests, receives, accesses and calls of the queue pair; returns when none is
+    /// left. May sleep.
     pub(crate) fn destroy(self: &Arc<Self>) {
         let shared = self.rq.lock().shared.take();
         drop(shared);
         self.fail();
         while !self.is_idle() {
-            // Whoever ends something of a queue pair in error signals, a poster too.
+            // Every reap of a queue pair in error signals, that of a post too.
             self.idle.wait();
-            // What is signalled from here on is looked at by the next turn.
+            // The next turn checks after this reset, and so sees an end that was signalled before.
             self.idle.reset();
         }
         if let Some(shared) = &self.params.shared {
@@ -331,14 +331,15 @@ impl QueuePair {
         }
         self.timer.stop();
         self.end_calls();
-        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        // Frees the large memory here, where it may sleep: the last reference may go in any
+        // context.
         let sends = self.sq.lock().take_memory();
         let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::EMPTY);
         drop((sends, receives));
         self.share.give_back();
     }
 
-    /// Returns true if nothing that was accepted is left.
+    /// Returns true if no accepted request or receive is left, and no access of the peer.
     fn is_idle(&self) -> bool {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
@@ -350,7 +351,8 @@ impl QueuePair {
             && self.inbound.is_drained()
     }
 
-    /// For a transport: something of this queue pair that was in use is not any more.
+    /// Goes on with a flush in error. A transport calls this after a use of the queue pair has
+    /// ended.
     #[inline]
     pub(crate) fn reap(self: &Arc<Self>) {
         if self.state() == QpState::Err {

@@ -25,14 +25,14 @@ use crate::{
     sys::trace, //
 };
 
-/// How far a local request is.
+/// The progress of a local request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Local {
     /// Over, with this status.
     Done(Status),
     /// An access is still running: wait for [`crate::engine::memory::MemoryTable::is_drained`].
     Draining(Token),
-    /// An access is still running: wait until it is gone, and try the same request again.
+    /// An access is still running: wait for its end, and try the same request again.
     Again(Token),
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &SendOp) -> Local {
 
 /// Executes `work` of `qp`, if it is a local request that succeeds at once. Any context.
 ///
-/// When this says `false` it did nothing that [`execute`] does not do as well.
+/// A call that returns `false` has no effects but those of [`execute`].
 #[inline]
 pub(crate) fn execute_at_once(qp: &QueuePair, work: &SendOp) -> bool {
     match *work {
@@ -104,7 +104,7 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &SendOp) -> bool {
     }
 }
 
-/// Tells the tracepoint of an invalidation by the owner.
+/// Traces an invalidation by the owner.
 #[inline(always)]
 pub(crate) fn traced(qp: &QueuePair, token: Token, refused: bool) {
     trace::event!(invalidate, {

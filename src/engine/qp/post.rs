@@ -3,8 +3,8 @@
 //! [`Posting`]: requests on their way into the send queue, under one hold of its lock.
 //!
 //! A request that concerns this side's memory table alone, and finds the queue empty, is carried
-//! out here and now: everything before it has completed, so this is its turn. It never waits, so
-//! it needs no place in the queue and nobody to notify of it.
+//! out inside the post: every earlier request has completed, so this is its turn. Such a request
+//! never waits, and so needs neither a place in the queue nor a doorbell.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -50,14 +50,14 @@ use crate::{
 /// The send queue of a queue pair, while requests are put in.
 ///
 /// Interrupts are off as long as this exists: a long chain is posted in parts. It is ended by
-/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where what was posted is to wait (NDKPI).
+/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where the requests are to wait (NDKPI).
 #[must_use = "what is posted has to be started"]
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
     sq: SpinLockIrqGuard<'a, SendQueue>,
-    /// What is reported from here is reported when this section ends, and not by another thread.
+    /// A section that keeps softirqs off: raised work runs at its end, and not in another thread.
     softirqs_off: Option<BhDisabled>,
-    /// A queue pair that fails meanwhile cancels what is put in: it needs the lock for that.
+    /// Read under the lock: a later failure cancels these requests, and needs the lock for that.
     admission: Admission,
     /// A completion queue did not take an entry.
     lost: bool,
@@ -66,7 +66,8 @@ pub(crate) struct Posting<'a> {
 impl Posting<'_> {
     /// Queues an initiator request, or carries it out. Any context.
     ///
-    /// A refusal releases what was deferred before.
+    /// The refusal of a request releases the requests that were deferred before. A state that
+    /// refuses every request releases none: it starts none.
     #[inline]
     pub(crate) fn post(
         &mut self,
@@ -93,13 +94,13 @@ impl Posting<'_> {
             }
         };
         if accepted.is_err() {
-            // What was held back for this one goes its way (DEFR-04).
+            // A refused post releases the requests that were held back (DEFR-04).
             self.sq.release();
         }
         accepted
     }
 
-    /// What was deferred is held back no more, as after a refusal.
+    /// Releases the deferred requests, as a refusal does.
     pub(crate) fn release(&mut self) {
         self.sq.release();
     }
@@ -136,7 +137,7 @@ impl Posting<'_> {
         (name, qp, wr_id, operation, length)
     }
 
-    /// Traces a request that is accepted.
+    /// Traces an accepted request.
     #[inline(always)]
     fn traced(&self, wr_id: u64, (work, _, length): &PostedSend) {
         trace::event!(post_send, {
@@ -152,12 +153,12 @@ impl Posting<'_> {
         self.admission == Admission::Queue
             && !flags.contains(SendFlag::Deferred)
             && self.sq.is_idle()
-            // A fault may hit it on the way of all requests.
+            // A fault may hit the request on its way through the queue.
             && !inject::is_on()
             && local::execute_at_once(self.qp, work)
     }
 
-    /// Ends the posting, and notifies the transport if there is something to start.
+    /// Ends the posting, and notifies the transport if a request may be started.
     #[inline]
     pub(crate) fn ring_doorbell(self) {
         let doorbell = self.sq.doorbell();
@@ -167,7 +168,7 @@ impl Posting<'_> {
         }
     }
 
-    /// Ends the posting; what was posted waits for the next [`QueuePair::ring_doorbell`].
+    /// Ends the posting; the requests wait for the next [`QueuePair::ring_doorbell`].
     #[inline]
     pub(crate) fn leave(self) {
         self.end();
@@ -182,7 +183,7 @@ impl Posting<'_> {
             admission,
             lost,
         } = self;
-        // Under the lock: what was reported has not left its queue pair open to a reset.
+        // Under the lock: no reset comes between the lost completion and this.
         let resets = qp.resets();
         drop(sq);
         if lost {
@@ -239,7 +240,7 @@ impl QueuePair {
 
     /// Posts one request; [`QueuePair::ring_doorbell`] starts it. Any context.
     ///
-    /// A refusal releases what was deferred before, and that has to be started, too.
+    /// A refusal releases the requests that were deferred before, which have to be started, too.
     #[cfg(ndk_kunit)]
     pub(crate) fn post(
         self: &Arc<Self>,
@@ -255,7 +256,7 @@ impl QueuePair {
         accepted
     }
 
-    /// Notifies the transport, if there is something to start. Any context.
+    /// Notifies the transport, if a request may be started. Any context.
     #[inline]
     pub(crate) fn ring_doorbell(&self) {
         let doorbell = self.sq.lock().doorbell();

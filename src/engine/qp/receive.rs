@@ -2,10 +2,10 @@
 
 //! The receives of one queue pair: posted, taken by a message, finished or cancelled.
 //!
-//! A message takes one receive, fills it, and finishes it; only then may the next one be taken.
-//! So the receives of a queue pair complete in order, and a flush that comes while one is taken
-//! waits until that one is finished: nothing is completed before an older receive, and no byte
-//! arrives in a receive that was completed.
+//! A message takes one receive, fills it, and finishes it; only then may the next receive be taken.
+//! So the receives of a queue pair complete in order, and a flush waits until a taken receive is
+//! finished: no receive completes before an older one, and no byte arrives in a receive that was
+//! completed.
 //!
 //! Context: any. Each call does a bounded part; the queue pair's softirq work goes on from there.
 //!
@@ -52,55 +52,55 @@ use crate::{
     }, //
 };
 
-/// Whether a message gets a receive.
+/// The answer to a message that asks for a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It is in the scratch place and must be finished.
+    /// The receive was taken and must be finished.
     Ready,
-    /// There is none; the transport is notified when one is posted.
+    /// No receive is there; the transport is notified when one is posted.
     Empty,
-    /// The queue pair takes no messages any more.
+    /// Refused: a flush has begun, a receive is taken already, or that connection is gone.
     Closed,
 }
 
 /// The present message, of which there is one at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
-    /// There is none that needs a receive.
+    /// No message needs a receive.
     None,
-    /// It found none and waits.
+    /// The message found no receive and waits.
     Waiting,
-    /// It has taken a receive and not finished it.
+    /// The message has taken a receive and not finished it.
     Taken,
 }
 
-/// What becomes of receives.
+/// The treatment of receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiveMode {
-    /// Messages take them.
+    /// Messages take receives.
     Open,
-    /// They are cancelled.
+    /// Receives are cancelled.
     Flushing,
-    /// They were, and the end of a shared queue's use was reported; what comes is cancelled, too.
+    /// The end of a shared queue's use was reported; later receives are cancelled, too.
     Ended,
 }
 
 /// The receive side of one queue pair.
 pub(super) struct ReceiveQueue {
-    /// Its own receives; without room when it shares a queue.
+    /// The queue pair's own receives; without room when it uses a shared queue.
     pub(super) ring: ReceiveRing,
-    /// More of them, which a program posts without a call.
+    /// The receives that a program posts without a call.
     pub(super) shared: Option<KBox<ProgramReceives>>,
     pub(super) message: Message,
     pub(super) mode: ReceiveMode,
     /// The receive of a message that broke off; the first to be cancelled.
     pub(super) aborted: Option<Context>,
-    /// Nothing is reported any more.
+    /// No completion is reported any more.
     pub(super) silent: bool,
 }
 
 impl ReceiveQueue {
-    /// May sleep.
+    /// An empty receive queue. May sleep.
     pub(super) fn new(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
         Ok(Self {
             ring: ReceiveRing::of_receives(depth, max_sge, gfp)?,
@@ -112,7 +112,7 @@ impl ReceiveQueue {
         })
     }
 
-    /// Takes back that a message waits; returns true if one did.
+    /// Ends the wait of a message; returns true if one waited.
     pub(super) fn stop_waiting(&mut self) -> bool {
         let waited = self.message == Message::Waiting;
         if waited {
@@ -121,7 +121,7 @@ impl ReceiveQueue {
         waited
     }
 
-    /// Reports the end of a receive, unless nothing is reported any more.
+    /// Reports the end of a receive, unless the queue is silent.
     #[inline]
     pub(super) fn push_cqe(&self, params: &QpParams, entry: &Wc) -> Result<(), Failed> {
         if self.silent {
@@ -198,7 +198,7 @@ impl QueuePair {
     /// For a transport: finishes the receive that was taken, whose elements are given up. A failure
     /// breaks the queue pair.
     ///
-    /// `completion` says what the message did to it; whose receive it was stands in `receive`.
+    /// `completion` holds the outcome of the message, `receive` the consumer's name of the receive.
     pub(crate) fn finish_receive(self: &Arc<Self>, receive: &mut RecvWqe, completion: Wc) {
         // There is no reset as long as the receive is taken.
         let resets = self.resets();
@@ -236,9 +236,9 @@ impl QueuePair {
         self.reap();
     }
 
-    /// Cancels every receive that no message has taken, once the peer touches nothing any more.
+    /// Cancels every receive that no message has taken, once the peer accesses no memory any more.
     ///
-    /// One call cancels one batch; what is left is for the softirq work.
+    /// One call cancels one batch; softirq work cancels the rest.
     pub(super) fn flush_receives(self: &Arc<Self>) {
         let mut events = RETIRE;
         let mut lost_after = None;
@@ -265,7 +265,7 @@ impl QueuePair {
                 opcode: WcOpcode::Recv,
                 ..Wc::BLANK
             };
-            // A broken queue takes no entry; the receive is gone all the same.
+            // A broken completion queue takes no entry; the receive is gone all the same.
             if rq.push_cqe(&self.params, &entry).is_err() {
                 // Under the lock: no reset comes between the receive and this.
                 lost_after = Some(self.resets());

@@ -44,7 +44,7 @@ impl QueuePair {
 
     #[inline(always)]
     fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, wqe: &mut SendWqe) -> Next {
-        // Under the lock: what is posted after a reset is another connection's.
+        // Under the lock: requests that are posted after a reset belong to another connection.
         if !self.is_connected_by(connection) {
             return Next::Nothing;
         }
@@ -103,14 +103,14 @@ impl QueuePair {
         result
     }
 
-    /// Completes what is done at the front of the send queue; a graceful close that has come to its
-    /// end is ended.
+    /// Completes the requests that are done at the front of the send queue, and ends a graceful
+    /// close that has carried out its last request.
     ///
-    /// One call retires one batch; what is left is for the softirq work.
+    /// One call retires one batch; softirq work retires the rest.
     pub(super) fn retire_sends(self: &Arc<Self>) {
         let mut sq = self.sq.lock();
         let retired = self.retire(&mut sq);
-        // Under the lock: no reset comes between what was just retired and this.
+        // Under the lock: no reset comes between the retired requests and this.
         let resets = self.resets();
         drop(sq);
         self.after(retired, resets);
@@ -122,7 +122,7 @@ impl QueuePair {
         sq.retire(drained, &self.params)
     }
 
-    /// Goes on after a batch that was retired after so many resets, without the lock.
+    /// Acts on the result of a batch, without the lock. `resets` is of the time of the batch.
     fn after(self: &Arc<Self>, retired: Retired, resets: u32) {
         if retired.lost {
             self.break_down(resets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair takes in which state, and what it never takes.
+//! The requests and receives that a queue pair takes in each state, and those that it never takes.
 
 mod shared;
 
@@ -112,7 +112,7 @@ mod tests {
             for to in cases(QpState::ALL) {
                 let manual = in_state(from)?;
                 kunit_assert_eq!(manual.end.qp.state(), from);
-                // Being connected is the transport's to say, and that the peer is gone.
+                // The transport alone reports a connection, and the loss of the peer.
                 let allowed = !matches!(to, QpState::Rts | QpState::Lost) && from.may_become(to);
                 let want = if allowed { Ok(()) } else { Err(EINVAL) };
                 kunit_assert_eq!(manual.end.qp.modify(to), want);
@@ -206,7 +206,7 @@ mod tests {
             ([bytes(half), bytes(half), bytes(0)], Ok(())),
             ([bytes(half), bytes(half), bytes(1)], too_long),
             ([bytes(u32::MAX), bytes(1), bytes(0)], too_long),
-            // Together these are small when cut to 32 bits.
+            // The sum is small when cut to 32 bits.
             ([bytes(u32::MAX), bytes(u32::MAX), bytes(2)], too_long),
         ];
         for (list, want) in cases(lists) {
@@ -234,7 +234,7 @@ mod tests {
                 manual.end.qp.post_receive(test_posted(9, [].into_iter())),
                 full
             );
-            // What was refused left no trace.
+            // Refused posts left no trace.
             manual.end.qp.fail();
             assert!(manual
                 .end

@@ -12,16 +12,16 @@ use super::{
 use crate::engine::prelude::*;
 
 impl SharedReceive {
-    /// Changes the number of receives that the queue takes, and nothing else.
+    /// Changes only the number of receives that the queue takes.
     ///
-    /// `TooMany` for a queue that a program shares, which is [resized](Self::resize_shared) otherwise.
-    /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
-    /// the one in force. May sleep.
+    /// `TooMany` also for a queue that a program shares, which is [resized](Self::resize_shared)
+    /// otherwise. Receives may come and go during the call; until the return the smaller of the two
+    /// depths may be in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
         let ring = ReceiveRing::of_receives(depth, self.max_sge, self.domain.gfp());
         let ring = ring.map_err(|_| ResizeError::NoMemory)?;
-        // Rings go where no lock is held but the one that may be held asleep.
+        // Rings are freed under no lock but `resizing`, under which a task may sleep.
         let mut inner = self.inner.lock();
         let begun = match inner.shared {
             None => inner.ring.begin(ring),

@@ -48,7 +48,7 @@ impl SrqState {
         self.waiting.cursor_front().is_some()
     }
 
-    /// Fetches a receive that the program has posted without a call; returns true if it did.
+    /// Fetches a receive that the program has posted without a call; returns true if there was one.
     #[cold]
     fn fetch(&mut self, device: &RdmaDevice) -> bool {
         match (&mut self.shared, self.ring.room()) {
@@ -57,14 +57,14 @@ impl SrqState {
         }
     }
 
-    /// Fetches a receive for the next message, unless queue pairs wait, which have theirs before.
+    /// Fetches a receive for the next message, unless queue pairs wait: those come first.
     #[cold]
     pub(super) fn fetch_for_next(&mut self, device: &RdmaDevice) -> bool {
         let is_next = self.shared.is_some() && !self.has_waiting();
         is_next && self.fetch(device) && self.called < self.ring.len()
     }
 
-    /// Primes the limit of a new queue by the receives of a program, which no post does.
+    /// Primes the limit of a new queue by a program's receives, which come without a post.
     #[cold]
     pub(super) fn prime_shared(&mut self) {
         if self.shared.is_some() {
@@ -74,7 +74,7 @@ impl SrqState {
 }
 
 impl SharedReceive {
-    /// Has a program post receives without a call. Before the queue is used. May sleep.
+    /// Lets a program post receives without a call. Before the queue is used. May sleep.
     pub(crate) fn share_receives(&self, receives: ProgramReceives) -> Result {
         let shared = KBox::new(receives, GFP_KERNEL)?;
         self.inner.lock().shared = Some(shared);
@@ -86,8 +86,8 @@ impl SharedReceive {
         self.inner.lock().shared.is_some()
     }
 
-    /// Changes the number of receives of a queue that a program shares: those that are posted move
-    /// to `ring`. Messages wait until the return, and the program posts nothing. May sleep.
+    /// Changes the depth of a queue that a program shares: the posted receives move to `ring`.
+    /// Until the return messages wait, and the program posts no receive. May sleep.
     pub(crate) fn resize_shared(
         self: &Arc<Self>,
         mut ring: SharedReceives,
@@ -98,8 +98,8 @@ impl SharedReceive {
         Ok(())
     }
 
-    /// Moves some receives to `ring`, which becomes the queue's at the end; the old one is in its
-    /// place then. `moved` and `count` are of earlier calls. Returns true at the end.
+    /// Moves some receives to `ring`; at the end `ring` and the queue's ring change places. `moved`
+    /// and `count` are of earlier calls. Returns true at the end.
     pub(super) fn move_some(
         self: &Arc<Self>,
         ring: &mut SharedReceives,
@@ -129,7 +129,7 @@ impl SharedReceive {
         Ok(false)
     }
 
-    /// A new one waits, or one was served: the receives of the next one are looked for soon.
+    /// Arms a look for the first waiter: a queue pair has begun to wait, or another was served.
     pub(super) fn look_soon(self: &Arc<Self>, inner: &mut SrqState) {
         if let Some(shared) = &mut inner.shared {
             shared.begin(WAITING);
@@ -161,7 +161,7 @@ impl SharedReceive {
         slot.is_some()
     }
 
-    /// A queue pair that waited has taken its receive: there may be one for the next.
+    /// Arms a look for the next waiter, if there is one: a queue pair has taken its receive.
     #[cold]
     pub(super) fn look_for_next(self: &Arc<Self>, inner: &mut SrqState) {
         if inner.has_waiting() {
@@ -171,7 +171,7 @@ impl SharedReceive {
 }
 
 impl Expires for SharedReceive {
-    /// It is time to look for receives that a program has posted, for queue pairs that wait.
+    /// Looks for receives that the program has posted, for queue pairs that wait.
     fn expired(this: Arc<Self>) {
         if this.has_to_wait(&mut this.inner.lock()) {
             return;

@@ -55,14 +55,14 @@ impl SrqUsers {
         Ok(srq_users)
     }
 
-    /// Returns true if there are so many that wait for a receive, at last.
+    /// Returns true once `users` queue pairs wait for a receive.
     fn waits(&self, users: u64) -> bool {
         // CAST: widening.
         let waiting = || self.shared.srq.inner.lock().waiting.iter().count() as u64;
         wait_until(|| waiting() == users)
     }
 
-    /// How often the limit was notified, once nothing more is about to come.
+    /// The number of limit events, after all pending ones were reported.
     fn limits(&self) -> u32 {
         crate::kunit::harness::flush_work(self.users[0].device());
         self.shared.log.limits.get()
@@ -140,7 +140,7 @@ mod tests {
             assert!(srq_users.waits(waits));
         }
         for n in cases(0..EACH * 3) {
-            // Who was served is behind the others again, if he has something left.
+            // A queue pair that was served waits behind the others again, if it has a message left.
             assert!(srq_users.waits((EACH * 3 - n).min(3)));
             srq_users.shared.post(n, &[])?;
             // CAST: below three.
@@ -158,10 +158,10 @@ mod tests {
         let srq_users = SrqUsers::new(8)?;
         for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
-            // All of them wait before one goes.
+            // All three wait before the first one fails.
             assert!(sender.sends.is_silent());
         }
-        // The first is called for this receive, and gone when it would take it, or before.
+        // The first queue pair has failed, and does not take this receive.
         srq_users.users[0].qp.fail();
         srq_users.shared.post(5, &[])?;
         assert!(srq_users.users[1].receives.brings(5, Status::Success));
@@ -190,7 +190,7 @@ mod tests {
         send(2)?;
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
-        // Off until somebody arms it again, however often the number falls.
+        // The limit is off until it is armed again, however often the number falls.
         for context in cases(6..9) {
             srq_users.shared.post(context, &[])?;
         }
@@ -309,7 +309,7 @@ mod tests {
         srq_users.shared.srq.set_threshold(4);
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.log.failures.get(), 1);
-        // What its owner does then.
+        // The owner fails the queue pairs then.
         srq_users.users[0].qp.fail();
         assert!(srq_users.users[0].is_down());
         assert!(srq_users.senders[0].sends.brings(1, Status::Flushed));
@@ -353,7 +353,7 @@ mod tests {
         }
         let refused = srq_users.shared.srq.post(test_posted(9, [sge].into_iter()));
         kunit_assert_eq!(refused, Err(PostError::Full));
-        // One taken is room for one.
+        // A taken receive makes room for another.
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.users[0].receives.brings(0, Status::Success));
         srq_users.shared.post(3, &[])?;
@@ -424,7 +424,7 @@ mod tests {
         for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
         }
-        // Both wait; one goes, and must not swallow the wake-up of the other.
+        // All three wait; one fails, and must not swallow the wake-up of another.
         srq_users.users[1].qp.fail();
         assert!(srq_users.senders[1].sends.brings(1, Status::Flushed));
         srq_users.shared.post(5, &[])?;

@@ -54,7 +54,7 @@ use crate::{
     }, //
 };
 
-/// Set as long as adapters can be opened.
+/// The context for opens; set as long as adapters can be opened.
 pub(crate) static CONTEXT: Global<NdkContext> = Global::new();
 
 /// The body of `ndk_open_adapter()`, which pins the module around it.
@@ -109,8 +109,8 @@ pub(crate) unsafe fn open(
 
 /// # Safety
 ///
-/// The name ends with a zero, the address is as long as its family says, the namespace is there,
-/// or each is null; the result is not used beyond the call.
+/// Each pointer is null, or: the name ends with a zero, the address is as long as its family says,
+/// the namespace is there. The result is not used after the call.
 unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, NtStatus> {
     let name = match params.name.is_null() {
         true => None,
@@ -137,9 +137,9 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
 
 /// The body of `ndk_close_adapter()`. Returns true if the adapter is gone.
 ///
-/// If not, either it was no open adapter, and nothing has happened; or this is a callback, where
-/// nothing can be waited for, and `later` is called when it goes. Whichever it is, the handle stays
-/// as long as callbacks may still use it.
+/// False without effect if `adapter` is no open adapter. False also in a callback, which cannot
+/// wait: then `later` is called when the adapter goes. In either case the handle stays as long as
+/// callbacks may still use it.
 ///
 /// # Safety
 ///
@@ -163,7 +163,7 @@ pub(crate) unsafe extern "C" fn ndk_face_close(
     object.close_with(Some(handle))
 }
 
-/// Transfers of more bytes than this are better not copied by the consumer.
+/// The size in bytes above which the consumer had better not copy a transfer.
 const LARGE_REQUEST: u32 = 64 << 10;
 
 /// The capabilities of every adapter (ADPT-05).
@@ -173,6 +173,7 @@ const ADAPTER_FLAGS: u32 = bindings::NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRE
     | bindings::NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED
     | bindings::NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
 
+/// The answer to `QueryAdapterInfo` for an adapter with these limits. Any context.
 pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
     bindings::ndk_adapter_info {
         version: VERSION.into(),
@@ -265,7 +266,7 @@ face! {
     }
 }
 
-/// The completion queues of a queue pair to be.
+/// The completion queues for a new queue pair.
 ///
 /// # Safety
 ///

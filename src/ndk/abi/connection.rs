@@ -34,7 +34,7 @@ use crate::{
     }, //
 };
 
-/// The consumer's private data, copied; `INVALID_BUFFER_SIZE` for more than there can be.
+/// A copy of the consumer's private data; `INVALID_BUFFER_SIZE` above the limit of the adapter.
 ///
 /// # Safety
 ///
@@ -53,7 +53,7 @@ unsafe fn private_data(
     Ok(copy)
 }
 
-/// Who is notified of a disconnect, by `notify`; with no function nobody is.
+/// The callback of a disconnect, which calls `notify`; `None` without a function.
 fn disconnect_user<F: Send + 'static>(
     function: Option<F>,
     context: *mut c_void,
@@ -189,12 +189,12 @@ face! {
         data: *mut c_void,
         data_length: *mut u32
     ) -> i32 {
-        // SAFETY: It is null or may be changed.
+        // SAFETY: `data_length` is null or may be changed.
         let length = unsafe { value(data_length) };
-        // Room, and nowhere to write how much is needed.
+        // There is room, but no place for the needed size.
         NtStatus::INVALID_PARAMETER.when(length.is_none() && !data.is_null())?;
         let bytes = length.as_ref().map_or(0, |length| length.get());
-        // SAFETY: `data` is null or has so many bytes.
+        // SAFETY: `data` is null or has `bytes` bytes.
         let out = unsafe { room(data.cast::<u8>(), bytes)? };
         let got = connector.connection_data(out)?;
         // SAFETY: Each is null or may be written.
@@ -206,7 +206,7 @@ face! {
             length.set(connector.private_data_size());
         }
         // CAST: widening.
-        // A buffer without room is too short as any other; no buffer asks for the size alone.
+        // A buffer of no bytes is too short as well; a null pointer asks for the size alone.
         NtStatus::BUFFER_TOO_SMALL.unless(data.is_null() || got.len <= bytes as usize)
     }
 
@@ -223,8 +223,8 @@ face! {
     }
 }
 
-/// Gives each connector to a consumer in C. One for which there is no memory is closed, which
-/// turns its peer away.
+/// Gives each connector to a consumer in C. Without memory for its handle the connector is closed,
+/// which rejects the request of its peer.
 pub(super) fn connect_user(
     callback: Callback<bindings::ndk_fn_connect_event>,
 ) -> Result<ConnectUser, NtStatus> {

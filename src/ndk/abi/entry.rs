@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Dispatch tables and their entries: what arguments and answers become on the way.
+//! Dispatch tables and their entries: the conversion of arguments and answers.
 
 use core::net::SocketAddr;
 
@@ -26,16 +26,16 @@ use crate::{
     }, //
 };
 
-/// Defines the table of a type of object, and its entries by the names that the table has.
+/// Defines the table of an object type, and its entries under their names in the table.
 ///
-/// In brackets are entries that are defined elsewhere. The others begin with what they are:
+/// Entries in brackets are defined elsewhere. The others begin with their kind:
 ///
-/// - `call`: the answer is there when the entry returns.
+/// - `call`: gives its answer when it returns.
 /// - `request`: ends in a request completion, which the last argument makes.
-/// - `post`: posts the request that it gives with its flags, and with the list that the first
+/// - `post`: posts the request and flags that the body gives, with the list that the first
 ///   arguments are.
-/// - `address`: writes the address that it gives.
-/// - `create`: makes an object that is there when the entry returns.
+/// - `address`: writes the address that the body gives.
+/// - `create`: makes an object before it returns.
 /// - `create_later`: ends in a create completion, which the last argument is.
 macro_rules! face {
     (
@@ -109,7 +109,7 @@ macro_rules! define {
             length: *mut u32
         ) -> i32 {
             let at = $body;
-            // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
+            // SAFETY: `length` is null or may be changed; `address` is null or has `*length` bytes.
             unsafe { super::write_address(at, address, length) }
         });
     };
@@ -122,7 +122,8 @@ macro_rules! define {
             out: *mut *mut <$made as super::Face>::C
         ) -> i32 {
             let create = || $body;
-            // SAFETY: `out` is where the consumer wants the object.
+            // SAFETY: `out` is the consumer's pointer for the object, null or one that may be
+            // written.
             unsafe { super::create_now::<$made>(out, create) }
         });
     };
@@ -139,11 +140,11 @@ macro_rules! define {
     };
 }
 
-/// What an entry answers, as C has it.
+/// The answer of an entry, and its form in C.
 pub(super) trait Returned {
     type C;
 
-    /// The answer where there is no such object.
+    /// The answer without an object.
     const NO_OBJECT: Self::C;
 
     fn into_c(self) -> Self::C;
@@ -187,7 +188,7 @@ impl Returned for Answer {
     }
 }
 
-/// The answer of an entry for an object of the consumer's, if there is one.
+/// Calls `answer` with an object of the consumer; without an object gives `NO_OBJECT`.
 pub(super) fn on<T: Face, R: Returned>(
     object: Option<Ref<T>>,
     answer: impl FnOnce(&Ref<T>) -> R,
@@ -195,7 +196,7 @@ pub(super) fn on<T: Face, R: Returned>(
     object.map_or(R::NO_OBJECT, |object| answer(&object).into_c())
 }
 
-/// An array of the consumer's, of bytes or of what is [`Unaligned`]; empty ones need not be there.
+/// An array of the consumer, of bytes or of [`Unaligned`] elements; an empty one may be null.
 ///
 /// # Safety
 ///
@@ -211,7 +212,7 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
     Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
 }
 
-/// Room of the consumer's, as [`slice`].
+/// An array that the consumer wants filled, as [`slice`].
 ///
 /// # Safety
 ///
@@ -219,38 +220,38 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
 pub(super) unsafe fn room<'a, T>(first: *mut T, count: u32) -> Result<Room<'a, T>, NtStatus> {
     NtStatus::INVALID_PARAMETER.when(count > 0 && first.is_null())?;
     // CAST: widening.
-    // SAFETY: Not null, or nothing, so it has room for `count` elements.
+    // SAFETY: Not null, or `count` is 0, so there is room for `count` elements.
     Ok(unsafe { Room::new(first, count as usize) })
 }
 
-/// Puts a value where the consumer wants it, at any address, if he does.
+/// Writes a value to a pointer of the consumer, at any alignment; has no effect on null.
 ///
 /// # Safety
 ///
 /// `to` is null or has room for a value, which no other code uses during the call.
 pub(super) unsafe fn put<T>(to: *mut T, value: T) {
     // CAST: a flag.
-    // SAFETY: There is room, or it is null and none is asked for.
+    // SAFETY: There is room for a value, or `to` is null and the count is 0.
     unsafe { Room::new(to, usize::from(!to.is_null())) }.set(value);
 }
 
-/// A value of the consumer's that may be changed, at any address; `None` if it is not there. A
-/// place that is only written need not have one: [`put`] is for that.
+/// A value of the consumer that may be changed, at any alignment; `None` for null. [`put`] is for
+/// places that are only written, and need not have a value.
 ///
 /// # Safety
 ///
 /// `value` is null, or was written, may be changed, and is used by no other code during the call.
 pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
-    // SAFETY: The caller says that it is null or may be changed; no alignment is demanded.
+    // SAFETY: The caller says that `value` is null or may be changed; no alignment is demanded.
     unsafe { value.cast::<Unaligned<T>>().as_mut() }
 }
 
-/// The list of the request that the consumer calls `context`.
+/// The list of the request that the consumer names `context`.
 ///
 /// # Safety
 ///
 /// The consumer posts that request now, once. Memory that is named by the privileged token stays
-/// until it has completed (NDKPI, privileged memory region token).
+/// until the request has completed (NDKPI, privileged memory region token).
 pub(super) unsafe fn posted(
     context: *mut c_void,
     list: &[Unaligned<bindings::ndk_sge>],
@@ -290,11 +291,11 @@ pub(super) unsafe fn read_address(
         .ok_or(NtStatus::INVALID_ADDRESS)
 }
 
-/// Writes an address; a buffer too small learns what is needed.
+/// Writes an address, and its length in any case; `BUFFER_TOO_SMALL` without room for the address.
 ///
 /// # Safety
 ///
-/// `length` is null or may be changed, and `address` is null or has so many bytes.
+/// `length` is null or may be changed, and `address` is null or has `*length` bytes.
 pub(super) unsafe fn write_address(
     at: SocketAddr,
     address: *mut bindings::sockaddr,
@@ -308,7 +309,7 @@ pub(super) unsafe fn write_address(
     let storage = addr::write(&at);
     let bytes = core::ptr::from_ref(&storage).cast::<u8>();
     // CAST: 16 or 28.
-    // SAFETY: There is room for so many bytes, and a storage is larger.
+    // SAFETY: There is room for `needed` bytes, and a storage is larger.
     unsafe { core::ptr::copy_nonoverlapping(bytes, address.cast(), needed as usize) };
     Ok(())
 }

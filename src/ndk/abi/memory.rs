@@ -64,7 +64,7 @@ face! {
 /// Bytes of a mapping without its pages.
 const LAM_HEAD: u32 = size_of::<bindings::ndk_logical_address_mapping>() as u32;
 
-/// `NdkBuildLAM`; over at once.
+/// `NdkBuildLAM`; completes at once.
 ///
 /// # Safety
 ///
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn build_lam(
     let bytes = if lam.is_null() { 0 } else { size.get() };
     let places = bytes.saturating_sub(LAM_HEAD) / size_of::<u64>() as u32;
     // CAST: widening.
-    // SAFETY: Where there is room for an element, `lam` has `size` bytes, of which these follow its
+    // SAFETY: If `places` is not 0, `lam` has `size` bytes, of which `places` elements follow its
     // head.
     let out = unsafe {
         let first = lam.cast::<u8>().wrapping_add(LAM_HEAD as usize);
@@ -98,7 +98,7 @@ pub(super) unsafe extern "C" fn build_lam(
     match build(&chain, len, out) {
         Ok(built) => {
             // SAFETY: A mapping has a page, so there was room for it, and for the head before it;
-            // the caller says the same of `offset`, which is not null.
+            // the caller says that `offset` may be changed, and it is not null.
             unsafe {
                 (&raw mut (*lam).adapter_context).write_unaligned(ptr::null_mut());
                 (&raw mut (*lam).adapter_page_count).write_unaligned(built.pages);
@@ -114,7 +114,7 @@ pub(super) unsafe extern "C" fn build_lam(
     }
 }
 
-/// Nothing was mapped, so there is nothing to undo (LAM-04).
+/// `NdkReleaseLAM`: a mapping needs no release, as [`build_lam`] maps no memory (LAM-04).
 ///
 /// # Safety
 ///

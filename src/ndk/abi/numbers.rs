@@ -57,8 +57,8 @@ pub(crate) mod operation {
     };
 }
 
-/// Gives [`NtStatus`] the statuses of `include/ndk/status.h` that are listed, under their names, and
-/// asserts that each end of a request is the status of the header that is listed for it.
+/// Gives [`NtStatus`] the listed statuses of `include/ndk/status.h`, under their names, and asserts
+/// that each end of a request has the status of the header that is listed for it.
 macro_rules! statuses {
     ($($name:ident)*; $($end:ident is $status:ident)*) => {
         kernel::macros::paste! {

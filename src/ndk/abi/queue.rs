@@ -36,18 +36,18 @@ use crate::{
     sys::mdl::Pages, //
 };
 
-/// Takes results out into an array.
+/// Takes results out into an array; returns their number.
 ///
 /// # Safety
 ///
-/// `results` is null or has room for `most`.
+/// `results` is null or has room for `most` results.
 unsafe fn take<R>(cq: &Cq, results: *mut R, most: u32, make: impl Fn(&ResultEx) -> R) -> u32 {
     if results.is_null() {
         return 0;
     }
     let mut next = results;
     cq.results(most, |result| {
-        // SAFETY: There is room for `most`, and no more results come.
+        // SAFETY: There is room for `most` results, and no more come.
         unsafe { next.write_unaligned(make(&result)) };
         next = next.wrapping_add(1);
     })
@@ -112,7 +112,7 @@ face! {
     }
 }
 
-/// Posts to a queue pair; what is no list is refused as a request is.
+/// Posts to a queue pair; an invalid list makes the request an invalid one.
 ///
 /// # Safety
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`ConnectorInner`]: the part of a connector that the engine knows, and what it reports to it.
+//! [`ConnectorInner`]: the part of a connector that the engine knows, and the events that the
+//! engine reports to it.
 
 use core::net::SocketAddr;
 
@@ -36,30 +37,30 @@ use crate::{
     rdma::values::status::Status, //
 };
 
-/// Where a connection is.
+/// The stage of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ConnectorStage {
     #[default]
     Idle,
     Connecting,
-    /// The peer has accepted; this side has the last word.
+    /// The peer has accepted; this side has to complete the connect or reject.
     Answered,
     Completing,
-    /// The peer asks.
+    /// The peer has sent a request.
     Incoming,
     Accepting,
     Connected,
     Disconnecting,
-    /// The peer is gone; what was posted waits for this side.
+    /// The peer is gone; posted requests stay until this side ends them.
     Left,
-    /// Nothing comes of it any more.
+    /// The final stage: the connector begins no other connection.
     Over,
 }
 
-/// The facts that the two sides know of each other.
+/// The read limits of a connection, and the length of the peer's private data.
 pub(crate) struct ConnectionData {
     pub(crate) limits: ReadLimits,
-    /// All that the peer sent; a short buffer got the beginning.
+    /// All bytes that the peer sent; a short buffer got the first ones.
     pub(crate) len: usize,
 }
 
@@ -69,46 +70,48 @@ pub(super) struct PendingCall {
     pub(super) object_use: ObjectUse,
 }
 
+/// The state of a connector, under the lock of [`ConnectorInner`].
 #[derive(Default)]
 pub(super) struct ConnectorState {
     pub(super) stage: ConnectorStage,
     pub(super) attempt: Attempt,
     pub(super) pending: Option<PendingCall>,
-    /// The engine has said that the connection is gone.
+    /// The engine has reported that the connection is gone.
     pub(super) lost: bool,
-    /// To be reported.
+    /// The call that has ended and is not reported yet.
     pub(super) ended: Option<(PendingCall, NtStatus)>,
     pub(super) gone: Option<(DisconnectUser, ObjectUse)>,
     pub(super) limits: ReadLimits,
     pub(super) private_data: KVec<u8>,
-    /// The peer said no; why is in the private data.
+    /// The peer refused, with private data that says why.
     pub(super) refused: bool,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
 }
 
-/// What an attempt to connect has; it is dropped without the lock.
+/// The resources of an attempt to connect, which are dropped without the lock.
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
     pub(super) request: Option<Arc<ConnectRequest>>,
-    /// Who will be notified of the peer's disconnect.
+    /// The callback for the peer's disconnect.
     pub(super) user: Option<DisconnectUser>,
-    /// The connection is up: the engine will say that it is gone.
+    /// Present while the connection is up: the engine will report its end.
     pub(super) link: Option<ObjectUse>,
-    /// What keeps the address busy until the connector is closed.
+    /// Keeps the address busy until the connector is closed.
     pub(super) route: Option<Route>,
     pub(super) shared: Option<ObjectUse>,
 }
 
 impl Attempt {
+    /// Returns a new reference to the queue pair of the attempt, which outlasts the lock.
     pub(super) fn qp(&self) -> Option<Ref<Qp>> {
         self.qp.as_ref().map(|(qp, _)| qp.clone())
     }
 }
 
 impl ConnectorState {
-    /// Returns true if the peer has said anything.
+    /// Returns true if the peer has asked or answered.
     pub(super) fn has_heard(&self) -> bool {
         match self.stage {
             ConnectorStage::Idle => self.refused,
@@ -117,19 +120,19 @@ impl ConnectorState {
         }
     }
 
-    /// The pending call has ended.
+    /// Ends the pending call with `status`.
     fn end_call(&mut self, status: NtStatus) {
         if let Some(call) = self.pending.take() {
             self.ended = Some((call, status));
         }
     }
 
-    /// What keeps the close waiting until the engine has said that the connection is gone.
+    /// Keeps the close waiting until the engine has reported that the connection is gone.
     pub(super) fn use_link(&mut self) {
         self.attempt.link = self.pending.as_ref().map(|r| r.object_use.again());
     }
 
-    /// The attempt has failed: the connector may try again, unless it is over.
+    /// Ends an attempt, and returns its resources; the next stage is `next`, or stays `Over`.
     pub(super) fn give_up(&mut self, next: ConnectorStage) -> Attempt {
         if self.stage != ConnectorStage::Over {
             self.stage = next;
@@ -153,7 +156,7 @@ impl_has_work! {
     impl HasWork<Self> for ConnectorInner { self.work }
 }
 
-/// Takes back what this side asked for, whatever has become of it. False when it was gone.
+/// Abandons a request of this side, or ends the connection that it led to. False if it did neither.
 pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool {
     if request.abandon() {
         return true;
@@ -169,7 +172,7 @@ pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool 
 }
 
 impl ConnectorInner {
-    /// One in that state. The context is that of the flags.
+    /// A connector in that state. The context is that of the flags.
     pub(super) fn new(
         device: &Arc<RdmaDevice>,
         state: ConnectorState,
@@ -186,16 +189,16 @@ impl ConnectorInner {
     }
 
     fn notify_later(self: &Arc<Self>) {
-        // One that is queued already reports this as well.
+        // A work item that is queued already reports this event as well.
         let _ = self.device.host.softirqs.enqueue(self.clone());
     }
 
-    /// The pending call has failed.
+    /// Fails the pending call.
     pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: ConnectorStage) {
         self.fail_with(status, next, |state| state.refused = false);
     }
 
-    /// As [`ConnectorInner::fail`]; `note` keeps what the next caller is to find.
+    /// As [`ConnectorInner::fail`]; `note` sets the state that the next call finds.
     fn fail_with(
         self: &Arc<Self>,
         status: NtStatus,
@@ -211,12 +214,12 @@ impl ConnectorInner {
         self.notify_later();
     }
 
-    /// The connection is up, if `still_wanted` says so.
+    /// Reports the connection as up if `still_wanted` agrees, and ends it otherwise.
     pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut ConnectorState) -> bool) {
         let mut state = self.state.lock();
         let qp = state.attempt.qp();
         if !still_wanted(&mut state) {
-            // Closed meanwhile.
+            // The connector was closed before the connection was up, or the connection was lost.
             drop(state);
             if let Some(qp) = qp {
                 qp.engine().fail();
@@ -235,11 +238,11 @@ impl ConnectorInner {
     }
 }
 
-/// A side of a connection, as the engine reports it.
+/// The side of a connection to which the engine reports.
 pub(super) struct LinkEvents(pub(super) Arc<ConnectorInner>);
 
 impl LinkEvents {
-    /// The attempt came to nothing. Without memory the peer's words are lost, not its answer.
+    /// Fails the attempt. Without memory the private data of the peer is lost, but not its answer.
     fn refused(&self, status: NtStatus, private_data: &[u8]) {
         let mut copy = KVec::new();
         let is_reported = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
@@ -257,7 +260,7 @@ impl LinkEvents {
         let mut state = inner.state.lock();
         let request = state.attempt.request.clone();
         if state.stage != ConnectorStage::Connecting {
-            // Closed meanwhile; who closed it could not take back what was not there yet.
+            // The connector was closed before there was an answer to take back.
             let qp = state.attempt.qp();
             drop(state);
             if let (Some(request), Some(qp)) = (request, qp) {
@@ -341,13 +344,13 @@ impl ConnectionEvents for LinkEvents {
                     false => NtStatus::IO_TIMEOUT,
                 });
             }
-            // Closed while it was disconnecting.
+            // Closed during the disconnect.
             ConnectorStage::Over => state.end_call(NtStatus::SUCCESS),
             _ => (),
         }
         drop(state);
         if let (ConnectorStage::Disconnecting, Some(qp)) = (stage, qp) {
-            // The peer may have come first: then this side's flush is still to come.
+            // The peer may have disconnected first: then this side's flush is still to come.
             qp.engine().fail();
         }
         drop(link);

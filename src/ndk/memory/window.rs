@@ -2,8 +2,8 @@
 
 //! [`Mw`]: a window, and its uses of the regions that it is bound to.
 //!
-//! A bind makes the region an antecedent of the window, from its posting until it has failed, or
-//! what was bound has been invalidated and drained, or the window is closed.
+//! A bind makes the region an antecedent of the window, from the post of the bind until the bind
+//! has failed, the binding has been invalidated and drained, or the window is closed.
 
 use kernel::sync::atomic::ordering::{
     Full,
@@ -37,7 +37,7 @@ use crate::{
 struct BoundRegion {
     region: Ref<Mr>,
     _region_use: ObjectUse,
-    /// Whether the region counts it as bound.
+    /// True if the region counts the window as bound.
     counts: bool,
 }
 
@@ -51,7 +51,7 @@ impl BoundRegion {
         }
     }
 
-    /// Nothing is bound any more, though the region is still used.
+    /// Ends the binding, but not the use of the region.
     fn unbind(&mut self) {
         if core::mem::replace(&mut self.counts, false) {
             self.region.windows.fetch_sub(1, Full);
@@ -72,7 +72,7 @@ pub(crate) struct Mw {
     own: Token,
 }
 
-/// What a window is, or may be, bound to.
+/// The regions that a window is, or may be, bound to.
 type BoundRegions = SpinLockIrq<BindList>;
 
 struct BindList {
@@ -87,7 +87,7 @@ impl WindowOwner for BoundRegions {
         loop {
             let mut list = self.lock();
             let last = list.bound.iter().position(|(k, _)| *k == key);
-            // Those before the one that is bound now are over, and it itself if it is not.
+            // The binds before `key` are over, and so is `key` unless it is bound now.
             let over = last.map_or(0, |at| at + usize::from(!bound_again));
             if over == 0 {
                 return;
@@ -152,13 +152,13 @@ impl Mw {
         Token::new(self.own.index(), key).unwrap_or(self.own)
     }
 
-    /// The token with which the owner ends the binding, whichever it is.
+    /// The token with which the owner ends a binding of any key.
     pub(in crate::ndk) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
         NtStatus::INVALID_PARAMETER.unless(self.domain.id() == domain.id())?;
         Ok(self.own)
     }
 
-    /// Posts a bind, `post`, to a range of `region` (BIND-01 to BIND-08).
+    /// Posts a bind through `post`, to a range of `region` (BIND-01 to BIND-08).
     pub(in crate::ndk) fn bind_by(
         &self,
         domain: &Domain,
@@ -182,17 +182,17 @@ impl Mw {
         };
         let mut list = self.bound.lock();
         let key = list.key.wrapping_add(1);
-        // A key names one bind; there are as many as binds may wait for each other.
+        // A key names one bind: there are as many keys as binds may be pending.
         let is_taken = list.bound.iter().any(|(k, _)| *k == key);
         if is_taken || list.bound.reserve(1, GFP_ATOMIC).is_err() {
             drop(list);
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         let window = Token::new(self.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
-        // Before it is posted: it may be over before `post` returns.
+        // Before the post: the bind may be over before `post` returns.
         let _ = list.bound.push_within_capacity((key, bound_region));
         let before = core::mem::replace(&mut list.key, key);
-        // A post that finds the queue pair gone ends at once, and takes the lock for that.
+        // A post that finds the queue pair gone ends at once, and its end takes the lock.
         drop(list);
         let posted = post(window, region);
         if posted.is_err() {

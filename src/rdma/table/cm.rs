@@ -18,11 +18,12 @@ use crate::rdma::{
 };
 
 impl<T: Operations> OperationsVTable<T> {
-    /// `iw_get_qp` has added it.
+    /// No effect: `iw_get_qp` has added the reference.
     pub(super) fn iw_add_ref(_qp: Passed<*mut bindings::ib_qp>) {}
 
+    /// Gives up a reference that `iw_get_qp` added. Any context.
     pub(super) fn iw_rem_ref(qp: Passed<*mut bindings::ib_qp>) {
-        // SAFETY: The reference that is given up here keeps the queue pair until it is.
+        // SAFETY: The reference that is given up below keeps the queue pair until then.
         let cm = unsafe { Qp::<T>::from_raw(qp.get()) }.private().cm.clone();
         cm.put();
     }
@@ -33,6 +34,8 @@ impl<T: Operations> OperationsVTable<T> {
         qp::get::<T>(number)
     }
 
+    /// Serves `iw_cm_connect()`. After success exactly one answer follows, after an error none. May
+    /// sleep. `EINVAL` for a queue pair that the client may not connect.
     pub(super) fn iw_connect(
         id: Passed<*mut bindings::iw_cm_id>,
         param: Passed<*mut bindings::iw_cm_conn_param>,
@@ -44,6 +47,8 @@ impl<T: Operations> OperationsVTable<T> {
         qp.connect(id, &params)
     }
 
+    /// Serves `iw_cm_accept()`. Rejects the request if its arguments are refused: `EINVAL` for a
+    /// queue pair that the client may not connect. May sleep.
     pub(super) fn iw_accept(
         id: Passed<*mut bindings::iw_cm_id>,
         param: Passed<*mut bindings::iw_cm_conn_param>,
@@ -67,6 +72,8 @@ impl<T: Operations> OperationsVTable<T> {
         }
     }
 
+    /// Serves `iw_cm_reject()`. `EINVAL` if the request was accepted or rejected before. Process
+    /// context.
     pub(super) fn iw_reject(
         id: Passed<*mut bindings::iw_cm_id>,
         data: Passed<*const c_void>,
@@ -82,6 +89,8 @@ impl<T: Operations> OperationsVTable<T> {
         T::Listener::reject(&id, cm_ops::take_request(&id)?, data)
     }
 
+    /// Serves `iw_cm_listen()`. May sleep. A client that is not of the space of streams gets no
+    /// listener: success at a wildcard or loopback address, `EPROTONOSUPPORT` elsewhere.
     pub(super) fn iw_create_listen(id: Passed<*mut bindings::iw_cm_id>, backlog: c_int) -> Result {
         let id = id.get();
         // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
@@ -98,6 +107,8 @@ impl<T: Operations> OperationsVTable<T> {
         Ok(())
     }
 
+    /// Ends listening: no request is reported after the return. No effect for a client that gets no
+    /// requests. May sleep.
     pub(super) fn iw_destroy_listen(id: Passed<*mut bindings::iw_cm_id>) -> Result {
         // SAFETY: iw_cm passes its identifier, with which `iw_create_listen` was called, once.
         unsafe { cm_ops::end_listening::<T>(id.get()) }

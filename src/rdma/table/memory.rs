@@ -25,6 +25,7 @@ use crate::{
 };
 
 impl<T: Operations> OperationsVTable<T> {
+    /// Serves `ib_alloc_pd()` with `IB_PD_UNSAFE_GLOBAL_RKEY`. May sleep.
     pub(super) fn get_dma_mr(pd: &Pd<T>, access: c_int) -> Result<*mut bindings::ib_mr> {
         // SAFETY: The core calls this only for a consumer that asked for a global key, and that
         // answers for the memory that its peers name by it.
@@ -34,6 +35,8 @@ impl<T: Operations> OperationsVTable<T> {
         })
     }
 
+    /// Serves `ib_alloc_mr()`. May sleep. `EOPNOTSUPP` for kinds other than `IB_MR_TYPE_MEM_REG`
+    /// and `IB_MR_TYPE_SG_GAPS`.
     pub(super) fn alloc_mr(
         pd: &Pd<T>,
         kind: bindings::ib_mr_type,
@@ -43,6 +46,8 @@ impl<T: Operations> OperationsVTable<T> {
         mr::create::<T>(limit, || T::Mr::alloc(pd, max_entries))
     }
 
+    /// Serves `ibv_reg_mr()`: pins memory of the current program until `dereg_mr`. May sleep.
+    /// `EOPNOTSUPP` for a DMA handle. Other errors as of [`checked_access`] and [`Umem::pin`].
     pub(super) fn reg_user_mr(
         pd: &Pd<T>,
         start: u64,
@@ -61,6 +66,8 @@ impl<T: Operations> OperationsVTable<T> {
         mr::create_user::<T>(umem, |pieces| T::Mr::reg_user(pd, rights, iova, pieces))
     }
 
+    /// Serves `ib_map_mr_sg()`: stages a mapping for the next registration, and returns the number
+    /// of whole entries taken. Any context.
     pub(super) fn map_mr_sg(
         mr: &Mr<T>,
         list: Passed<*mut bindings::scatterlist>,
@@ -79,6 +86,7 @@ impl<T: Operations> OperationsVTable<T> {
         }
     }
 
+    /// Serves `ib_dereg_mr()`: the memory is not accessed after the return. Never fails. May sleep.
     pub(super) fn dereg_mr(mr: OwnedObject<bindings::ib_mr, T::Mr>, _data: UserData) -> Result {
         mr.dereg();
         mr::free(mr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A provider that does nothing, for unit tests of this layer.
+//! A stub provider, for unit tests of this layer.
 
 use kernel::{
     prelude::*,
@@ -25,7 +25,7 @@ use crate::sys::{
     span::AllMemory, //
 };
 
-/// Accepts what needs no memory and refuses the rest.
+/// Accepts operations that need no memory and refuses the rest.
 pub(in crate::rdma) struct Stub;
 
 impl Operations for Stub {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of a program that a region is made of: pinned, so that it stays whatever the program
-//! does with its addresses, and accounted to it (`RLIMIT_MEMLOCK`).
+//! Memory of a program under a region: pinned, so that the pages stay regardless of the program's
+//! mappings, and accounted to the program (`RLIMIT_MEMLOCK`).
 
 use core::ptr::NonNull;
 
@@ -21,22 +21,22 @@ use crate::sys::span::Span;
 /// The pages are pinned, and mapped for a device without DMA, until this is dropped.
 pub(crate) struct Umem(NonNull<bindings::ib_umem>);
 
-// SAFETY: The core unpins from any task; nothing else is done with it.
+// SAFETY: The core unpins from any task; all other uses only read.
 unsafe impl Send for Umem {}
-// SAFETY: What is read of it does not change.
+// SAFETY: The fields that are read do not change.
 unsafe impl Sync for Umem {}
 
-/// What a program may ask of a region.
+/// The access flags that a program may ask for.
 const ALLOWED: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
     | bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
-    // The pages may be large, which is no matter here.
+    // Large pages make no difference here.
     | bindings::ib_access_flags_IB_ACCESS_HUGETLB
     | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
 
-/// The access rights that a program asks for. `EOPNOTSUPP` for what there is not: windows,
-/// addresses from zero, paging on demand. `EINVAL` for rights that contradict each other.
+/// The access rights that a program asks for. `EOPNOTSUPP` for windows, addresses from zero and
+/// paging on demand, which are not supported. `EINVAL` for contradictory rights.
 pub(in crate::rdma) fn checked_access(access: c_int) -> Result<AccessFlags> {
     // CAST: A set of bits, kept bit by bit.
     match access as u32 & !ALLOWED {
@@ -46,10 +46,11 @@ pub(in crate::rdma) fn checked_access(access: c_int) -> Result<AccessFlags> {
 }
 
 impl Umem {
-    /// Pins `[addr, addr + len)` of the current program, for `access` as C has it, hints included.
-    /// Process context.
+    /// Pins `[addr, addr + len)` of the current program, for `access` in the flags of C, hints
+    /// included. Process context.
     ///
-    /// `ENOMEM` above its limit, `EFAULT` where it has no such memory, or none to write to.
+    /// `ENOMEM` above the program's limit, `EFAULT` where the program has no such memory, or no
+    /// writable memory if `access` needs that.
     ///
     /// # Safety
     ///
@@ -69,7 +70,7 @@ impl Umem {
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> UmemPieces<'_> {
         let umem = self.0.as_ptr();
-        // SAFETY: By the invariant it is live; none of these changes.
+        // SAFETY: By the invariant the memory is live; none of these fields changes.
         let (address, length, next, left) = unsafe {
             let table = &raw const (*umem).sgt_append.sgt;
             (
@@ -93,16 +94,17 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is live, and nobody uses it any more.
+        // SAFETY: By the invariant the memory is live, and it is no longer in use.
         unsafe { bindings::ndk_umem_release(self.0.as_ptr()) };
     }
 }
 
-/// The pieces of pinned memory, in order; those that follow one another may come as several.
+/// The pieces of pinned memory, in order; adjacent pieces may come separately.
 ///
 /// # Invariants
 ///
-/// `next` is an entry of the pinned memory's list if `left` is not zero, with so many from it on.
+/// If `left` is not zero, `next` is an entry of the pinned memory's list, with `left` entries from
+/// it on.
 pub(crate) struct UmemPieces<'a> {
     next: *mut bindings::scatterlist,
     left: u32,
@@ -114,7 +116,7 @@ pub(crate) struct UmemPieces<'a> {
 }
 
 impl UmemPieces<'_> {
-    /// At most so many are there.
+    /// Returns an upper bound for the number of pieces left.
     pub(crate) fn most(&self) -> usize {
         // CAST: widening.
         self.left as usize
@@ -128,7 +130,7 @@ impl Iterator for UmemPieces<'_> {
         while self.left > 0 && self.rest > 0 {
             // SAFETY: By the invariant there is an entry, and it is mapped.
             let entry = unsafe { SgEntry::read(self.next) };
-            // INVARIANT: It is the entry after.
+            // INVARIANT: `next` becomes the entry after, with one entry fewer.
             self.next = entry.next;
             self.left = self.left.saturating_sub(1);
             let skip = self.skip.min(entry.len.into());

@@ -2,15 +2,14 @@
 
 //! The numbers of queue pairs of programs, each with a stand-in for its queue pair.
 //!
-//! uverbs reads the number of a queue pair through the pointer in a completion, after it was
-//! polled, while another thread of the program may destroy that queue pair; and completions stay
-//! in their queue when their queue pair goes. So what a completion of a program points at is no
-//! queue pair but a stand-in of which the number is valid, and which lives as long as the module
-//! has devices. One that is given back is used again, under the same number, but not before
-//! [`RESTING`] of them lie idle, the oldest first: a completion that was polled late, and the
-//! core's own list of objects, which forgets a queue pair after the provider has, meet no other
-//! queue pair under that number. So there are at most so many more than programs had queue pairs
-//! at one time.
+//! uverbs reads the number of a queue pair through the pointer in a polled completion, while
+//! another thread of the program may destroy that queue pair; and completions stay in their queue
+//! when their queue pair goes. So a completion of a program points at a stand-in instead of a queue
+//! pair: only its number is valid, and it lives as long as the module has devices. A stand-in that
+//! is given back is used again, under the same number, but not before [`RESTING`] stand-ins lie
+//! idle, the oldest first: a completion that was polled late, and the core's own list of objects,
+//! which forgets a queue pair after the provider has, find no other queue pair under that number.
+//! So there are at most [`RESTING`] more stand-ins than programs had queue pairs at one time.
 
 use kernel::{
     alloc::KBox,
@@ -26,10 +25,10 @@ use super::super::{
     }, //
 };
 
-/// A queue pair of which only `qp_num` is valid; it never changes.
+/// A queue pair with `qp_num` as its only valid field, which never changes.
 struct StandIn(bindings::ib_qp);
 
-// SAFETY: All its pointers are null; whoever reads it reads the number.
+// SAFETY: All its pointers are null; readers read only the number.
 unsafe impl Send for StandIn {}
 // SAFETY: As above.
 unsafe impl Sync for StandIn {}
@@ -40,31 +39,31 @@ struct Numbered {
     stand_in: KBox<StandIn>,
 }
 
-/// The most queue pairs that programs have at a time on all devices, each of which has a limit of
-/// its own: half of the numbers that there are, so that the kernel finds one always.
+/// The most queue pairs that programs have at a time on all devices: half of all numbers, so that
+/// the kernel always finds a free one. Each device has its own limit, too.
 const MOST: usize = 1 << 22;
 
-/// How many numbers rest before one is used again, unless there are no more.
+/// Numbers that rest before the oldest is used again, unless the pool has reached its limit.
 const RESTING: usize = 1024;
 
-/// What a [`NumberPool`] knows of its numbers.
+/// The numbers of a [`NumberPool`].
 struct Pool {
-    /// Those that nobody has, the oldest first; there is always room for all that were made.
+    /// Free numbers, the oldest first; there is always room for all numbers made.
     free: KVVec<Numbered>,
-    /// How many there are, free or not.
+    /// Numbers made, free or not.
     made: usize,
-    /// How many there may be.
+    /// The most numbers that may be made.
     most: usize,
 }
 
 impl Pool {
-    /// Returns true if the oldest free one is to be used again.
+    /// Returns true if the oldest free number is due for use.
     fn is_rested(&self) -> bool {
         self.free.len() >= RESTING || (self.made >= self.most && !self.free.is_empty())
     }
 }
 
-/// The numbers of programs' queue pairs. It has to outlive all polling.
+/// The numbers of programs' queue pairs. The pool must outlive all polling.
 #[pin_data]
 pub(in crate::rdma) struct NumberPool {
     #[pin]
@@ -72,12 +71,12 @@ pub(in crate::rdma) struct NumberPool {
 }
 
 impl NumberPool {
-    /// An empty one. Process context.
+    /// Makes an empty pool. Process context.
     pub(super) fn new() -> Result<Arc<Self>> {
         Self::with_most(MOST)
     }
 
-    /// One for so many queue pairs at a time. Process context.
+    /// Makes an empty pool for at most `most` queue pairs at a time. Process context.
     fn with_most(most: usize) -> Result<Arc<Self>> {
         let pool = Pool {
             free: KVVec::new(),
@@ -88,14 +87,14 @@ impl NumberPool {
     }
 }
 
-/// A number that a queue pair of a program has; given back on drop.
+/// The number of a program's queue pair; given back on drop.
 pub(in crate::rdma) struct UserQpn {
     numbered: Option<Numbered>,
     from: Arc<NumberPool>,
 }
 
 impl UserQpn {
-    /// Takes a number under which nothing is found yet. Process context.
+    /// Takes a number that finds no queue pair yet. Process context.
     pub(in crate::rdma) fn take(from: &Arc<NumberPool>) -> Result<Self> {
         let one = |numbered| Self {
             numbered: Some(numbered),
@@ -109,7 +108,7 @@ impl UserQpn {
         if made > pool.most {
             return Err(ENOMEM);
         }
-        // Giving back must not fail: in the end all will be free.
+        // Giving back must not fail, so there is room for all numbers.
         let more = made.saturating_sub(pool.free.len());
         pool.free.reserve(more, GFP_KERNEL)?;
         let qpn = Qpn::take()?;
@@ -127,7 +126,7 @@ impl UserQpn {
         self.numbered.as_ref().map(|numbered| &numbered.qpn)
     }
 
-    /// What completions point at.
+    /// Returns the address for completions, that of the stand-in.
     pub(in crate::rdma) fn cookie(&self) -> QpCookie {
         let stand_in = self.numbered.as_ref().map(|numbered| &numbered.stand_in.0);
         QpCookie::from_raw(stand_in.map_or(0, |qp| core::ptr::from_ref(qp).expose_provenance()))
@@ -139,7 +138,8 @@ impl Drop for UserQpn {
         if let Some(numbered) = self.numbered.take() {
             numbered.qpn.unpublish();
             let given_back = self.from.pool.lock().free.push_within_capacity(numbered);
-            // There is room, so this is never true; what cannot be kept must not go either.
+            // There is room, so this never fails; a number that is not kept must not be freed,
+            // either.
             if let Err(lost) = given_back {
                 core::mem::forget(lost.0);
             }
@@ -152,15 +152,15 @@ impl Drop for UserQpn {
 mod tests {
     use super::*;
 
-    /// What uverbs reads through the pointer of a completion.
+    /// Reads the number as uverbs does, through the pointer of a completion.
     fn number_behind(qpn: &UserQpn) -> u32 {
         let stand_in =
             core::ptr::with_exposed_provenance::<bindings::ib_qp>(qpn.cookie().into_raw());
-        // SAFETY: A stand-in lives as long as there are devices.
+        // SAFETY: The stand-in lives at least as long as `qpn`.
         unsafe { (*stand_in).qp_num }
     }
 
-    /// Takes one and gives it back; its number.
+    /// Takes a number, gives it back, and returns it.
     fn pass(pool: &Arc<NumberPool>) -> Result<u32> {
         Ok(number_behind(&UserQpn::take(pool)?))
     }
@@ -176,12 +176,12 @@ mod tests {
         drop(one);
         let third = UserQpn::take(&pool)?;
         assert!(third.cookie() != cookie);
-        // There are no more: used again, under the same number.
+        // No more numbers may be made: the first is used again, with its stand-in.
         let fourth = UserQpn::take(&pool)?;
         kunit_assert_eq!(fourth.cookie(), cookie);
         kunit_assert_eq!(number_behind(&fourth), first);
         assert!(UserQpn::take(&pool).is_err_and(|e| e == ENOMEM));
-        // The one that was given back first is first.
+        // The number that was given back first is used first.
         let cookie = third.cookie();
         drop(third);
         drop(fourth);
@@ -199,7 +199,7 @@ mod tests {
         }
         kunit_assert_eq!(pass(&pool)?, first);
         assert!(pass(&pool)? != first);
-        // However often, there are no more than that.
+        // The pool never made more numbers than that.
         kunit_assert_eq!(pool.pool.lock().made, RESTING);
         Ok(())
     }

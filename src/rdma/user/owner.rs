@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may connect a queue pair.
+//! Owners of queue pairs: the right to connect them.
 //!
-//! rdma_ucm passes the number of the queue pair that a program names, and `iw_cm` looks it up
-//! among all that there are. A queue pair of the kernel is connected only through the identifier
-//! that it was made with (`rdma_create_qp()`), one of a program only by that program; both only
-//! through an identifier of their own device.
+//! rdma_ucm passes the number of the queue pair that a program names, and `iw_cm` looks the number
+//! up among all queue pairs. A queue pair of the kernel is connected only through the identifier
+//! that it was made with (`rdma_create_qp()`), a queue pair of a program only by that program; both
+//! only through an identifier of their own device.
 
 use core::ptr::NonNull;
 
@@ -14,7 +14,7 @@ use super::super::{
     prelude::*, //
 };
 
-/// A process, which nobody else is as long as this exists. C: `struct pid` of a thread group.
+/// A process; its identity is not reused as long as this exists. C: `struct pid` of a thread group.
 ///
 /// # Invariants
 ///
@@ -23,11 +23,11 @@ pub(in crate::rdma) struct Process(NonNull<bindings::pid>);
 
 // SAFETY: Reference counts of `struct pid` may be given up anywhere.
 unsafe impl Send for Process {}
-// SAFETY: It is compared, no more.
+// SAFETY: The pointer is compared, no more.
 unsafe impl Sync for Process {}
 
 impl Process {
-    /// That of the calling task, also with interrupts off.
+    /// Returns the process of the calling task; also with interrupts off.
     pub(in crate::rdma) fn current() -> Option<Self> {
         // SAFETY: In process context there is a current task.
         // INVARIANT: The function gives a reference.
@@ -48,7 +48,7 @@ impl Drop for Process {
     }
 }
 
-/// Who a queue pair belongs to.
+/// The owner of a queue pair.
 pub(in crate::rdma) enum Owner {
     /// A consumer in the kernel.
     Kernel,
@@ -57,7 +57,7 @@ pub(in crate::rdma) enum Owner {
 }
 
 impl Owner {
-    /// That of an object made by the calling task. `EINVAL` where there is no task.
+    /// The owner of an object that the calling task makes. `EINVAL` if there is no task.
     pub(in crate::rdma) fn of_caller(is_program: bool) -> Result<Self> {
         match is_program {
             true => Process::current().map(Self::Program).ok_or(EINVAL),
@@ -65,8 +65,8 @@ impl Owner {
         }
     }
 
-    /// Returns true unless it is a program, and not that of the calling task. Any context that
-    /// belongs to a task.
+    /// Returns true unless the owner is a program other than that of the calling task. Any context
+    /// that belongs to a task.
     pub(in crate::rdma) fn may_ask(&self) -> bool {
         match self {
             Self::Kernel => true,
@@ -74,7 +74,7 @@ impl Owner {
         }
     }
 
-    /// Returns true if the calling task may connect `qp`, whose owner this is, as that client.
+    /// Returns true if the calling task may connect `qp`, which has this owner, as `client`.
     ///
     /// # Safety
     ///
@@ -84,7 +84,7 @@ impl Owner {
         qp: *mut bindings::ib_qp,
         client: &CmClient<'_>,
     ) -> bool {
-        // SAFETY: The caller says that the queue pair is there.
+        // SAFETY: The caller says that the queue pair is live.
         if unsafe { (*qp).device } != client.device {
             return false;
         }
@@ -103,7 +103,7 @@ mod tests {
     use crate::sys::netdev::Net;
     use core::ptr;
 
-    /// Which queue pair a client keeps.
+    /// The queue pair that a client keeps.
     #[derive(Clone, Copy)]
     enum Keeps {
         This,
@@ -111,7 +111,7 @@ mod tests {
         None,
     }
 
-    /// Returns true if a client that keeps that queue pair, of that device or not, may connect one.
+    /// Returns true if a client with such a queue pair, on the same device or not, may connect.
     fn may(owner: &Owner, keeps: Keeps, is_same_device: bool) -> bool {
         let mut qp = bindings::ib_qp::default();
         let client = CmClient {
@@ -127,7 +127,7 @@ mod tests {
             net: Net::FIRST,
             is_stream: true,
         };
-        // SAFETY: It lives as long as the call.
+        // SAFETY: The queue pair lives as long as the call.
         unsafe { owner.may_connect(&mut qp, &client) }
     }
 
@@ -136,7 +136,7 @@ mod tests {
         assert!(may(&Owner::Kernel, Keeps::This, true));
         assert!(!may(&Owner::Kernel, Keeps::This, false));
         assert!(!may(&Owner::Kernel, Keeps::Another, true));
-        // Of rdma_ucm.
+        // A client of rdma_ucm.
         assert!(!may(&Owner::Kernel, Keeps::None, true));
     }
 

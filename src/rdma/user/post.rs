@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests of programs: addresses are the program's, and so are keys.
+//! Work requests of programs: addresses and keys are the program's.
 //!
-//! uverbs copies requests and their lists into the kernel and leaves what is in them to the
-//! provider. The key of all local memory means nothing to a program, nor do registrations; inline
-//! data is fetched here, before the queue pair is looked at, because it may sleep.
+//! uverbs copies requests and their lists into the kernel and leaves their content to the provider.
+//! A program may use neither the key of all local memory nor registrations; inline data is fetched
+//! here, before the queue pair is used, because the fetch may sleep.
 
 use kernel::uaccess::{
     UserPtr,
@@ -20,18 +20,18 @@ use super::super::{
 };
 use crate::rdma::values::token::Token;
 
-/// How much a request of a program may carry inline, at most; the queue pair may take less.
+/// The most bytes that a request of a program may carry inline; the queue pair may take fewer.
 const MAX_INLINE: usize = 512;
 
-/// A request as [`check`] looks at it.
+/// A request that [`check`] inspects.
 pub(crate) trait UserRequest: WorkRequest + Sized {
-    /// Its list, and the number of entries.
+    /// The request's list, and the number of entries.
     fn list(&mut self) -> (&mut *mut bindings::ib_sge, &mut c_int);
 
-    /// Returns true if it asks for what programs must not: memory of the kernel, registrations.
+    /// Returns true if programs must not use the operation, such as a registration.
     fn is_privileged(&self) -> bool;
 
-    /// Returns true if its data is to be taken now.
+    /// Returns true if the data is carried inline.
     fn is_inline(&self) -> bool;
 }
 
@@ -74,22 +74,22 @@ impl UserRequest for bindings::ib_recv_wr {
     }
 }
 
-/// The inline data of a chain, fetched; it is to be kept as long as the chain is looked at.
+/// The fetched inline data of a chain; kept as long as the chain is used.
 #[derive(Default)]
 struct InlineData(KVec<KVec<u8>>);
 
-/// Makes a chain of a program one that may be posted as the kernel's are. Process context.
+/// Turns a program's chain into one that may be posted as the kernel's are. Process context.
 ///
-/// `EINVAL` for what programs must not ask for, `EFAULT` where their inline data is not.
+/// `EINVAL` for requests that programs must not make, `EFAULT` if inline data cannot be read.
 ///
 /// # Safety
 ///
-/// `first` is null or starts a chain of valid requests that is the caller's to change, and that
-/// nobody looks at once the result is gone.
+/// `first` is null or starts a chain of valid requests that is the caller's to change, and that no
+/// code uses after the result is dropped.
 unsafe fn check<W: UserRequest>(first: *const W) -> Result<InlineData> {
     let mut data = InlineData::default();
     let mut next = first.cast_mut();
-    // SAFETY: The caller says that it is null or a valid request, and nobody else's.
+    // SAFETY: The caller says that this is null or a valid request, which no other code uses.
     while let Some(request) = unsafe { next.as_mut() } {
         next = request.next().cast_mut();
         if request.is_privileged() {
@@ -120,7 +120,7 @@ unsafe fn check<W: UserRequest>(first: *const W) -> Result<InlineData> {
     Ok(data)
 }
 
-/// Copies what a list of a program names. `EINVAL` if that is too much.
+/// Copies the data that a program's list names. `EINVAL` above `MAX_INLINE` bytes.
 fn fetch(sges: &[bindings::ib_sge]) -> Result<KVec<u8>> {
     let mut bytes = KVec::new();
     for sge in sges {
@@ -136,12 +136,12 @@ fn fetch(sges: &[bindings::ib_sge]) -> Result<KVec<u8>> {
 }
 
 impl<W: UserRequest> WrChain<'_, W> {
-    /// As [`WrChain::post`], of a queue that may be a program's: then the chain is made one that
-    /// the kernel may post, or refused as a whole. Process context for those.
+    /// As [`WrChain::post`], for a queue that may be a program's: then the chain is turned into one
+    /// that the kernel may post, or refused as a whole. Process context for a program.
     ///
     /// # Safety
     ///
-    /// As for [`WrChain::post`]; of a program's queue the chain is uverbs' copy.
+    /// As for [`WrChain::post`]; for a program's queue the chain is uverbs' copy.
     #[inline]
     pub(in crate::rdma) unsafe fn post_from(
         is_of_program: bool,
@@ -157,7 +157,7 @@ impl<W: UserRequest> WrChain<'_, W> {
         unsafe { Self::post(first, bad_wr, post) }
     }
 
-    /// The chain of a program.
+    /// Posts the chain of a program.
     ///
     /// # Safety
     ///
@@ -168,12 +168,13 @@ impl<W: UserRequest> WrChain<'_, W> {
         bad_wr: *mut *const W,
         post: impl FnOnce(&mut WrChain<'_, W>) -> Result,
     ) -> c_int {
-        // SAFETY: The caller says that the chain is valid, and uverbs leaves it to us.
+        // SAFETY: The caller says that the chain is valid, and uverbs leaves its copy to the
+        // provider.
         let (fetched, error) = match unsafe { check(first) } {
             Ok(data) => (Some(data), None),
             Err(error) => (None, Some(error)),
         };
-        // SAFETY: The caller keeps to the contract; what was fetched is kept.
+        // SAFETY: The caller keeps to the contract; the fetched data is kept until after the post.
         let posted = unsafe {
             Self::post(first, bad_wr, |chain| match error {
                 Some(error) => Err(error),
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// What becomes of one request of that kind with one element.
+    /// Checks one request of that kind with one element.
     fn send(opcode: bindings::ib_wr_opcode, send_flags: u32, lkey: u32) -> Result {
         let mut list = [sge(lkey)];
         let wr = bindings::ib_send_wr {
@@ -262,8 +263,9 @@ mod tests {
     #[test]
     fn inline_data_is_not_taken_from_the_kernel() {
         let secret = [7u8; 8];
-        // User Mode Linux has its own memory among the addresses of programs: it looks there in
-        // the memory of a program, which the thread of a test has not.  No program has the last page.
+        // In User Mode Linux the kernel's own memory lies among the addresses of programs: a read
+        // there goes to the memory of a program, which the thread of a test does not have. No
+        // program has the last page.
         let addr = if cfg!(CONFIG_UML) {
             u64::MAX - 4095
         } else {

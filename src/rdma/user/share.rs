@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of a queue that a program maps: an offset in its device file names it, as long as the
-//! queue has it. What was mapped stays with the program until it is unmapped, and is of no use to
-//! anybody then.
+//! Memory of a queue that a program maps: an offset in the program's device file names the memory,
+//! as long as the queue has it. A mapping stays until the program unmaps it, and is useless once
+//! the queue no longer has the memory.
 //!
 //! libhfi1verbs at version 2 of its interface maps each queue that it makes, and no other library
-//! knows these devices. A program that makes one without room for the offset in the answer gets a
-//! queue that is not shared, and uses the commands of uverbs.
+//! knows these devices. A program that makes a queue without room for the offset in the answer gets
+//! a queue that is not shared, and uses the commands of uverbs.
 //!
 //! Process context.
 //!
@@ -46,19 +46,19 @@ use crate::sys::shared::{
 };
 
 /// The size of the offset of a queue's memory, which libhfi1verbs expects behind an answer, and of
-/// the address to which it wants it written otherwise. C: `struct hfi1_create_cq_resp`, `struct
-/// hfi1_modify_srq_cmd` and their like.
+/// the address that it passes to have the offset written elsewhere. C: `struct
+/// hfi1_create_cq_resp`, `struct hfi1_modify_srq_cmd` and their like.
 const OFFSET_SIZE: usize = size_of::<u64>();
 
-/// The part of a program's command that is its library's own; null for the kernel. C: `struct
+/// The part of a program's command that belongs to its library; null for the kernel. C: `struct
 /// ib_udata`.
 ///
 /// # Invariants
 ///
-/// `udata` is null, or valid during the call in which it was passed, which this does not leave.
+/// `udata` is null, or valid during the call in which it was passed, which this does not outlive.
 pub(crate) struct UserData {
     udata: *mut bindings::ib_udata,
-    /// The memory whose offset was answered.
+    /// The memory of the answered offset.
     mapping: Cell<Option<Mapping>>,
 }
 
@@ -66,7 +66,7 @@ impl FromC for UserData {
     type C = *mut bindings::ib_udata;
 
     unsafe fn from_c(udata: Self::C) -> Self {
-        // INVARIANT: The core passes one that is null or valid during the call.
+        // INVARIANT: The core passes null, or a pointer that is valid during the call.
         Self {
             udata,
             mapping: Cell::new(None),
@@ -75,22 +75,22 @@ impl FromC for UserData {
 }
 
 impl UserData {
-    /// That of a call with attributes.
+    /// The data of a call with attributes.
     ///
     /// # Safety
     ///
     /// `attrs` is null or the core's, valid during the call in which the result is used.
     pub(in crate::rdma) unsafe fn of_attributes(attrs: *mut bindings::uverbs_attr_bundle) -> Self {
-        // SAFETY: The caller says that it may be read; the part is null or a field of it.
+        // SAFETY: The caller says that `attrs` may be read; the part is null or a field of `attrs`.
         unsafe { Self::from_c(bindings::ndk_udata_of(attrs)) }
     }
 
-    /// Takes the memory whose offset was answered, for the object that has the queue.
+    /// Takes the memory of the answered offset, for the object that has the queue.
     pub(in crate::rdma) fn take_mapping(&self) -> Option<Mapping> {
         self.mapping.take()
     }
 
-    /// Memory for the completions of a new queue that a program asks to share, if it does.
+    /// Memory for the completions of a new queue, if a program asks to share the queue.
     pub(crate) fn completions(&self, entries: u32) -> Result<Option<SharedCompletions>> {
         if !self.has_room() {
             return Ok(None);
@@ -99,7 +99,7 @@ impl UserData {
         SharedCompletions::new(memory, entries).map(Some)
     }
 
-    /// Memory for the receives of a new queue that a program asks to share, if it does.
+    /// Memory for the receives of a new queue, if a program asks to share the queue.
     pub(crate) fn receives(&self, limit: u32, width: u32) -> Result<Option<SharedReceives>> {
         if !self.has_room() {
             return Ok(None);
@@ -108,13 +108,13 @@ impl UserData {
         SharedReceives::new(memory, limit, width).map(Some)
     }
 
-    /// Memory that takes the place of what a program shares. `EINVAL` where it asks for none.
+    /// New memory for the completions of a shared queue. `EINVAL` if the program asks for none.
     pub(crate) fn completions_anew(&self, entries: u32) -> Result<SharedCompletions> {
         self.completions(entries)?.ok_or(EINVAL)
     }
 
-    /// The same for receives. `EINVAL` where a program does not say to which address the offset is to
-    /// be written.
+    /// New memory for the receives of a shared queue. `EINVAL` if the program passes no address to
+    /// which the offset is written.
     pub(crate) fn receives_anew(&self, limit: u32, width: u32) -> Result<SharedReceives> {
         let bytes = SharedReceives::bytes(limit, width)?;
         let memory = self.share(bytes, Self::answer_there)?;
@@ -123,11 +123,11 @@ impl UserData {
 
     /// Returns true if the answer has room for an offset.
     fn has_room(&self) -> bool {
-        // SAFETY: By the invariant it is valid where it is not null.
+        // SAFETY: By the invariant `udata` is valid if it is not null.
         !self.udata.is_null() && unsafe { (*self.udata).outlen } >= OFFSET_SIZE
     }
 
-    /// Memory of so many bytes, whose offset is answered.
+    /// Makes memory of `bytes` bytes, and answers its offset.
     fn share(
         &self,
         bytes: usize,
@@ -144,17 +144,17 @@ impl UserData {
     }
 
     fn answer(&self, offset: u64) -> Result {
-        // SAFETY: By the invariant it is valid: `share` has seen that it is not null.
+        // SAFETY: By the invariant `udata` is valid: `share` has seen that it is not null.
         to_result(unsafe { bindings::ndk_udata_answer(self.udata, offset) })
     }
 
     fn answer_there(&self, offset: u64) -> Result {
-        // SAFETY: By the invariant it is valid: `share` has seen that it is not null.
+        // SAFETY: By the invariant `udata` is valid: `share` has seen that it is not null.
         to_result(unsafe { bindings::ndk_udata_answer_there(self.udata, offset) })
     }
 }
 
-/// The core's entry of an offset. The last reference to `core` frees it: [`free`].
+/// The core's entry of an offset. The last reference to `core` frees the entry: [`free`].
 #[repr(C)]
 struct MmapEntry {
     core: Opaque<bindings::rdma_user_mmap_entry>,
@@ -164,20 +164,21 @@ struct MmapEntry {
 const _: () = assert!(offset_of!(MmapEntry, core) == 0);
 
 /// Memory that a program may map, until this is dropped: with the object that has the queue, or in
-/// the call that makes it. Both end before the context of which the offset is.
+/// the call that makes the object. Both end before the context of the offset.
 ///
 /// # Invariants
 ///
 /// The core has the entry, and a reference to it belongs to this.
 pub(in crate::rdma) struct Mapping(NonNull<MmapEntry>);
 
-// SAFETY: The core locks what it does with an entry; the memory is `Sync`.
+// SAFETY: The core locks its operations on an entry; the memory is `Sync`.
 unsafe impl Send for Mapping {}
 // SAFETY: As above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroed memory of so many bytes, charged to the program whose call has `udata`, which is valid.
+    /// Makes zeroed memory of `bytes` bytes, charged to the program of the call with `udata`, which
+    /// is valid.
     fn new(udata: *mut bindings::ib_udata, bytes: usize) -> Result<Self> {
         let gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
         let memory = Arc::new(SharedMemory::new(bytes, gfp)?, GFP_KERNEL)?;
@@ -187,43 +188,45 @@ impl Mapping {
             memory,
         };
         let entry = KBox::into_raw(KBox::new(entry, GFP_KERNEL)?);
-        // SAFETY: `UserData::share` passes what is valid during the call; the entry is a new one.
+        // SAFETY: `UserData::share` passes a `udata` that is valid during the call; the entry is
+        // new.
         let inserted = to_result(unsafe { bindings::ndk_share_insert(udata, entry.cast(), bytes) });
         inserted.inspect_err(|_| {
-            // SAFETY: It came from a box just now, and the core has not taken it.
+            // SAFETY: The entry came from a box just now, and the core has not taken it.
             drop(unsafe { KBox::from_raw(entry) });
         })?;
-        // INVARIANT: The core has taken it, with a reference.
+        // INVARIANT: The core has taken the entry, with a reference.
         NonNull::new(entry).map(Self).ok_or(EINVAL)
     }
 
     /// The offset in the program's device file.
     fn offset(&self) -> u64 {
-        // SAFETY: By the invariant the entry is there; its offset does not change.
+        // SAFETY: By the invariant the entry is live; its offset does not change.
         unsafe { bindings::ndk_share_offset(self.0.as_ptr().cast()) }
     }
 
     fn memory(&self) -> Arc<SharedMemory> {
-        // SAFETY: By the invariant the entry is there as long as this, and its field
-        // does not change.
+        // SAFETY: By the invariant the entry is live as long as this, and its field does not
+        // change.
         unsafe { (*self.0.as_ptr()).memory.clone() }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: By the invariant the reference is this one's, and the core is not done with the
-        // context before it has destroyed all objects of it, or while a call makes one.
+        // SAFETY: By the invariant the reference belongs to this mapping. The core keeps the
+        // context until it has destroyed all objects of the context, and while a call makes one.
         unsafe { bindings::ndk_share_remove(self.0.as_ptr().cast()) };
     }
 }
 
-/// The mapping of an object's queue, which a change of its size replaces. Of two changes at a time
-/// either mapping may stay: the program then has no memory of its queue, and the queue its own.
+/// The mapping of an object's queue, which a change of its size replaces. Two changes at a time may
+/// leave either mapping: the program then does not have the memory of its queue, and the queue
+/// keeps its memory.
 ///
 /// # Invariants
 ///
-/// Null, or that of a [`Mapping`] that was forgotten for it.
+/// Null, or the entry of a [`Mapping`] that was forgotten for this slot.
 pub(in crate::rdma) struct MappingSlot(Atomic<*mut MmapEntry>);
 
 // SAFETY: A `Mapping` may be sent and shared.
@@ -232,14 +235,14 @@ unsafe impl Send for MappingSlot {}
 unsafe impl Sync for MappingSlot {}
 
 impl MappingSlot {
-    /// With the mapping of a new queue, if it has one.
+    /// Makes a slot with the mapping of a new queue, if the queue has one.
     pub(in crate::rdma) fn new(mapping: Option<Mapping>) -> Self {
         let slot = Self(Atomic::new(ptr::null_mut()));
         slot.replace(mapping);
         slot
     }
 
-    /// Replaces it, if there is another one. Process context.
+    /// Replaces the mapping, if there is a new one. Process context.
     pub(in crate::rdma) fn set(&self, mapping: Option<Mapping>) {
         if mapping.is_some() {
             self.replace(mapping);
@@ -250,7 +253,7 @@ impl MappingSlot {
         let new = mapping.map_or(ptr::null_mut(), |mapping| {
             ManuallyDrop::new(mapping).0.as_ptr()
         });
-        // INVARIANT: It is null or was forgotten just now; what was there is a mapping again.
+        // INVARIANT: `new` is null or was forgotten just now; `old` becomes a mapping again.
         let old = self.0.xchg(new, Full);
         drop(NonNull::new(old).map(Mapping));
     }
@@ -262,14 +265,14 @@ impl Drop for MappingSlot {
     }
 }
 
-/// The data of this layer for an object whose queue a program may share.
+/// The private data of an object whose queue a program may share.
 pub(crate) struct Shareable<C> {
     target: Arc<UpcallTarget<C>>,
     pub(in crate::rdma) mapping: MappingSlot,
 }
 
 impl<C> Shareable<C> {
-    /// For a new object, with the memory whose offset was answered to the program.
+    /// Makes the data of a new object, with the memory of the offset that the program got.
     pub(in crate::rdma) fn new(target: Arc<UpcallTarget<C>>, data: &UserData) -> Self {
         Self {
             target,
@@ -296,8 +299,8 @@ pub(in crate::rdma) unsafe fn free(entry: *mut bindings::rdma_user_mmap_entry) {
     drop(unsafe { KBox::from_raw(entry.cast::<MmapEntry>()) });
 }
 
-/// Maps the memory of a queue for a program. C: `ib_device_ops.mmap`. `EINVAL` where the offset and
-/// the size are of none.
+/// Maps the memory of a queue for a program. C: `ib_device_ops.mmap`. `EINVAL` if no queue has the
+/// offset and the size.
 ///
 /// # Safety
 ///
@@ -311,8 +314,8 @@ pub(in crate::rdma) unsafe fn map(
     if entry.is_null() {
         return Err(EINVAL);
     }
-    // SAFETY: All entries of these devices are of `Mapping::new`, and the reference keeps this one,
-    // with its memory. The area is of the memory's size, as the core has found.
+    // SAFETY: `Mapping::new` made all entries of these devices, and the reference keeps this one,
+    // with its memory. The core has found that the area has the size of the memory.
     let mapped = unsafe {
         let memory = &(*entry.cast::<MmapEntry>()).memory;
         bindings::ndk_share_map(area, memory.as_ptr(), memory.len())

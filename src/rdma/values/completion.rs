@@ -23,17 +23,17 @@ pub(crate) struct Wc {
     pub(crate) opcode: WcOpcode,
     /// Bytes moved, for receives and reads.
     pub(crate) byte_len: u32,
-    /// For a receive: carried by the message. The token is invalid already.
+    /// For a receive: the value that the message carried. A token is invalid already.
     pub(crate) with: SendWith,
     /// For a receive: the sender asked for an event.
     pub(crate) solicited: bool,
 }
 
-/// A queue has two entries in a cache line.
+/// Two entries of a queue fit a cache line.
 const _: () = assert!(size_of::<Wc>() == 32);
 
 impl Wc {
-    /// Of no request.
+    /// The completion of no request.
     pub(crate) const BLANK: Self = Self {
         context: Context::BLANK,
         qp: 0,
@@ -44,7 +44,8 @@ impl Wc {
         solicited: false,
     };
 
-    /// The end as the verbs name it: a receive is not repeated, but waits in vain.
+    /// The status in the verbs. A receive that times out is `RespTimeout`: receives are not
+    /// repeated.
     #[inline]
     pub(crate) fn wc_status(&self) -> WcStatus {
         match (self.status.into(), self.opcode) {

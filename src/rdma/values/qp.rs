@@ -4,16 +4,16 @@
 //! Queue pairs: their states, which state may follow which, and their sizes.
 //!
 //! The states are those of RDMAP queue pairs as the verbs name them. Two transitions differ from
-//! the table of InfiniBand and are what iWARP consumers expect: `Init` may be repeated, and `Rts`
-//! is entered by the provider when the connection is up, not by the consumer.
+//! the table of InfiniBand, as iWARP consumers expect: `Init` may be repeated, and `Rts` is entered
+//! by the provider when the connection is up, not by the consumer.
 //!
 //! ```text
 //! Reset -> Init -> Rtr -> Rts -> Lost -> Err
 //!   any state -> Err            Err, Init, Rtr -> Reset
 //! ```
 //!
-//! `Lost` is for queue pairs whose owner asked for it: the peer is gone, and what was posted waits
-//! until the owner cancels it (NDKPI). Others go from `Rts` to `Err` (verbs).
+//! `Lost` is for queue pairs whose owner asked for it: the peer is gone, and posted requests wait
+//! until the owner cancels them (NDKPI). Other queue pairs go from `Rts` to `Err` (verbs).
 //!
 //! SQD and SQE of the verbs are no states here: a change to SQD asks for a graceful close, and SQE
 //! is not for connections.
@@ -21,7 +21,7 @@
 /// The state of a queue pair. C: `enum ib_qp_state`, without SQD and SQE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QpState {
-    /// New: nothing may be posted.
+    /// New: no request may be posted.
     Reset = 0,
     /// Receives may be posted.
     Init = 1,
@@ -29,20 +29,20 @@ pub(crate) enum QpState {
     Rtr = 2,
     /// Connected: both queues work.
     Rts = 3,
-    /// Everything posted is cancelled.
+    /// All posted requests are cancelled.
     Err = 6,
-    /// The peer is gone; what was posted waits for its owner. NDKPI alone has it.
+    /// The peer is gone; posted requests wait for the owner. Only NDKPI has this state.
     Lost = 7,
 }
 
 /// The fate of a request that a consumer posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Not in this state.
+    /// Refused in this state.
     Refuse,
-    /// Queue it; it runs when its turn comes.
+    /// Queued; the request runs in its turn.
     Queue,
-    /// Queue it; it completes as flushed behind everything before it.
+    /// Queued; the request completes as flushed, behind all earlier requests.
     Flush,
 }
 
@@ -63,7 +63,7 @@ impl QpState {
         self as u32
     }
 
-    /// The state of a number that [`QpState::number`] gave; any other is `Err`.
+    /// The state of a number that [`QpState::number`] gave; any other number is `Err`.
     pub(crate) const fn from_number(n: u32) -> Self {
         match n {
             0 => Self::Reset,
@@ -141,7 +141,7 @@ pub(crate) struct QpCaps {
 }
 
 impl QpCaps {
-    /// Room for nothing.
+    /// No room at all.
     pub(crate) const NONE: Self = Self {
         send_wr: 0,
         recv_wr: 0,
@@ -151,7 +151,8 @@ impl QpCaps {
         inline_data: 0,
     };
 
-    /// Returns true if no size is above that of `most`. The elements of a read are not asked for.
+    /// Returns true if no size is above that of `most`. Consumers do not ask for elements of a
+    /// read.
     pub(crate) const fn is_within(&self, most: &Self) -> bool {
         self.send_wr <= most.send_wr
             && self.recv_wr <= most.recv_wr

@@ -3,9 +3,9 @@
 
 //! The end of a request: one status inside the engine, for both faces.
 //!
-//! The variants are as fine as the finest face needs. Each has an NDK status (the NTSTATUS that
-//! the NDKPI pages name) and one of the verbs ([`super::wc`]). No status is ever rebuilt from one
-//! of these coarser values.
+//! The variants are as fine as the finest face needs. Each has an NDK status (the NTSTATUS that the
+//! NDKPI pages name) and one of the verbs ([`super::wc`]). Only the status of a fault is ever
+//! rebuilt from one of these coarser values.
 
 /// The end of a work request, or of an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Status {
     Flushed,
     /// The request moves more data than a message can carry.
     LocalLength,
-    /// The request could not be executed in the state that it met: an invalidation of something
+    /// The request could not be executed in the state that it met: an invalidation of an object
     /// that is not registered, a registration of a region that is still valid, a read over a
     /// connection that allows none.
     LocalOperation,
@@ -50,7 +50,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// Returns true if the request did what it was asked to do.
+    /// Returns true if the request succeeded.
     pub(crate) const fn is_success(self) -> bool {
         matches!(self, Self::Success)
     }

@@ -3,8 +3,8 @@
 
 //! The kinds of work requests, and their ends, as the verbs name them.
 //!
-//! Several statuses of the engine are one of the verbs: only faults, which are set to a status of
-//! the verbs, lead back.
+//! Several statuses of the engine are one status of the verbs. Only faults, which are set to a
+//! status of the verbs, are mapped back.
 
 use super::status::Status;
 
@@ -30,7 +30,7 @@ pub(crate) enum WcStatus {
 
 #[cfg(any(test, ndk_kunit, CONFIG_FAULT_INJECTION_DEBUG_FS))]
 impl WcStatus {
-    /// All that a request may be made to fail with.
+    /// All statuses that a request may be made to fail with.
     pub(crate) const FAILURES: [Self; 11] = [
         Self::LocLen,
         Self::LocQpOp,
@@ -45,7 +45,7 @@ impl WcStatus {
         Self::Fatal,
     ];
 
-    /// The one of [`Self::FAILURES`] that C has this number for.
+    /// The status of [`Self::FAILURES`] that has this number in C.
     #[cfg(any(test, CONFIG_FAULT_INJECTION_DEBUG_FS))]
     pub(crate) fn failure(number: u32) -> Option<Self> {
         let mut all = Self::FAILURES.into_iter();

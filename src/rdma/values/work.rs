@@ -16,7 +16,7 @@ pub(crate) struct RemoteAddr {
     pub(crate) token: Token,
 }
 
-/// Carried by a message beside its bytes: named in the request, and in the receive's completion.
+/// The value that a message carries beside its bytes, from the request to the receive's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendWith {
     Nothing,
@@ -34,7 +34,7 @@ pub(crate) enum SendOp {
     },
     Write {
         to: RemoteAddr,
-        /// With it the write consumes a receive of the peer.
+        /// Immediate data, with which the write consumes a receive of the peer.
         imm: Option<u32>,
     },
     Read {
@@ -51,14 +51,14 @@ pub(crate) enum SendOp {
         compare: u64,
         swap: u64,
     },
-    /// Makes what is staged for a fast-register region valid under the token.
+    /// Makes the staged mapping of a fast-register region valid under the token.
     RegMr {
         token: Token,
         base: u64,
         len: u64,
         rights: AccessFlags,
-        /// The number of the mapping that came with the request; without one it is what was
-        /// staged last.
+        /// The number of the mapping that came with the request; `None` for the mapping staged
+        /// last.
         staged: Option<u32>,
     },
     LocalInv {
@@ -66,7 +66,7 @@ pub(crate) enum SendOp {
         /// An object that is invalid already is an error (it is for NDK, INV-06).
         must_be_valid: bool,
     },
-    /// Only NDKPI has it.
+    /// Only NDKPI has this operation.
     BindMw {
         window: Token,
         region: Token,
@@ -91,8 +91,8 @@ impl SendOp {
         }
     }
 
-    /// Returns true if the request brings data from the peer, and so counts against the read limit
-    /// and is what a fence waits for (atomics answer like reads, RFC 7306 section 5).
+    /// Returns true if the request brings data from the peer: it counts against the read limit, and
+    /// fences wait for it (atomics answer like reads, RFC 7306 section 5).
     pub(crate) const fn is_read(&self) -> bool {
         matches!(
             self,
@@ -130,14 +130,14 @@ kernel::impl_flags! {
         Solicited = 4,
         /// Take the bytes during the post; keys do not matter.
         Inline = 8,
-        /// Not to be started before a later request without this flag is posted, or one is
-        /// refused. NDKPI alone has it.
+        /// Starts only when a later request without this flag is posted, or a request is refused.
+        /// Only NDKPI has this flag.
         Deferred = 128,
     }
 }
 
 impl SendFlags {
-    /// The set of the bits of C. Other bits are dropped, that of NDKPI's flag among them.
+    /// The set of the bits of C. Other bits are dropped, among them the bit of NDKPI's flag.
     pub(crate) const fn from_bits(bits: u32) -> Self {
         // CAST: four bits are left.
         Self((bits & 0xF) as u8)
@@ -155,7 +155,7 @@ mod tests {
         token: TOKEN,
     };
 
-    /// Each operation, with whether it is a read, local, outbound.
+    /// Each operation with its opcode, and the results of `is_read`, `is_local`, `is_outbound`.
     const TABLE: [(SendOp, WcOpcode, [bool; 3]); 8] = [
         (
             SendOp::Send {

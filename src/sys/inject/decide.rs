@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which of those that it meets a fault hits: by what it is set to, and by number.
+//! The choice of the sites that a fault hits: by its settings, and by the numbers of the sites.
 //!
 //! Context: any, under the lock of the device's faults.
 
@@ -16,26 +16,26 @@ use super::{
 };
 use crate::bindings;
 
-/// What a fault is set to: 0 stands for any, but for the first two.
+/// The settings of a fault; 0 stands for any, except in the first two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     /// Percent.
     pub(super) probability: u32,
-    /// One in so many.
+    /// One site in this many.
     pub(super) interval: u32,
     pub(super) qp: u32,
     pub(super) nth: u32,
     pub(super) usec: u32,
     pub(super) seed: u32,
     pub(super) status: WcStatus,
-    /// Bits: see [`What`]. Any are all but receives, whose numbers would be among those of the
+    /// Bits: see [`What`]. Any means all but receives, whose numbers would mix with those of the
     /// requests by chance.
     pub(super) what: u32,
     pub(super) side: FaultSide,
 }
 
 impl Settings {
-    /// Returns true if the fault meets this, which is of that queue pair.
+    /// Returns true if the fault meets a site of kind `what` on queue pair `qp`.
     pub(super) fn matches(&self, what: What, qp: u32) -> bool {
         let is_meant = match self.what {
             0 => what != What::Receive,
@@ -45,7 +45,8 @@ impl Settings {
         self.probability > 0 && is_meant && (self.qp == 0 || self.qp == qp)
     }
 
-    /// Returns true if the fault hits the one with that number, for which `draw` is by chance.
+    /// Returns true if the fault hits the site with this number; `draw` is a random number for the
+    /// site.
     pub(super) fn picks(&self, number: u32, draw: u32) -> bool {
         (self.nth == 0 || self.nth == number)
             && number % self.interval.max(1) == 0
@@ -53,8 +54,9 @@ impl Settings {
     }
 }
 
-/// What a queue pair has met of a fault: how many, since the run began in which it was the user with
-/// that number. In one word, which a queue pair has of each fault.
+/// The count of one fault for a queue pair: the number of sites met in a run, and the queue pair's
+/// own number among the users of the fault in that run. A run begins when the probability is set.
+/// Packed into one word, which a queue pair has for each fault.
 #[derive(Clone, Copy)]
 struct Met {
     run: u16,
@@ -78,9 +80,9 @@ impl Met {
     }
 }
 
-/// Counts one more that the fault has met; `met` is the word of its queue pair, if it is of one.
-/// Returns which user of the fault that is, and which of its own this is, from 1. What is of no queue
-/// pair is counted all together.
+/// Counts one more site that the fault has met; `met` is the word of its queue pair, if it has one.
+/// Returns the number of the user, and the number of the site among that user's, from 1. A site of
+/// no queue pair has user 0, and its number among all sites.
 pub(super) fn count(
     counts: &mut bindings::ndk_fault_counts,
     met: Option<&Atomic<u64>>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`StoppedClock`]: the clock of the engine, for tests of time that are to depend on no machine.
+//! [`StoppedClock`]: the clock of the engine, for tests of time that do not depend on the machine.
 //!
-//! While a test has it the engine's time, [`time`], stands still, and the timers that are armed then
-//! run out when the test lets time pass, and in no other way. A timer that was armed before goes by
-//! the real clock. A wait for that is one for a condition, as any other.
-//! The limits that end a hang go by the real clock, [`real_ms`].
+//! While a test holds it, the engine's time, [`time`], stands still, and timers that are armed in
+//! that time run out only when the test lets time pass. A timer that was armed before goes by the
+//! real clock. A test waits for a timer as for any other condition. The limits that end a hang go
+//! by the real clock, [`real_ms`].
 
 use kernel::{
     current,
@@ -25,17 +25,19 @@ use crate::sys::time;
 
 /// The time at which the clock stands, in nanoseconds; 0 while it runs.
 static STOPPED_AT: Atomic<u64> = Atomic::new(0);
-/// The time that it is ahead of the real one while it runs, as of a number that may be negative.
+/// The time that the running clock is ahead of the real one, in nanoseconds; may stand for a
+/// negative number.
 static AHEAD: Atomic<u64> = Atomic::new(0);
-/// The thread that has stopped it: each test has its own.
+/// The thread that has stopped the clock; each test has a thread of its own.
 static STOPPED_BY: Atomic<i32> = Atomic::new(0);
 
 /// The time that the clock shows. Any context.
 ///
-/// The real clock is read last: one that was restarted shows no less than when it stood still.
+/// The real clock is read after the state: a restarted clock shows no less than when it stood
+/// still.
 pub(in crate::sys) fn shown() -> u64 {
     match STOPPED_AT.load(Acquire) {
-        // OVERFLOW: the sum of a time and what may stand for a negative number.
+        // OVERFLOW: the sum of a time and a number that may be negative.
         0 => time::real_ns().wrapping_add(AHEAD.load(Relaxed)),
         at => at,
     }
@@ -46,12 +48,12 @@ pub(in crate::sys) fn is_stopped() -> bool {
     STOPPED_AT.load(Acquire) != 0
 }
 
-/// Milliseconds of the real clock, whether or not the other one is stopped. Any context.
+/// Milliseconds of the real clock, also while the other one is stopped. Any context.
 pub(crate) fn real_ms() -> u64 {
     time::real_ns() / 1_000_000
 }
 
-/// The clock runs from the time on that it shows.
+/// Restarts the clock from the time that it shows.
 fn restart() {
     let at = STOPPED_AT.load(Relaxed);
     // OVERFLOW: a difference that may be negative.
@@ -59,7 +61,7 @@ fn restart() {
     STOPPED_AT.store(0, Release);
 }
 
-/// Has the clock run if an earlier test has ended, by a failed check, and left it stopped. Process
+/// Restarts the clock if an earlier test has ended, by a failed check, and left it stopped. Process
 /// context.
 pub(crate) fn restart_if_left() {
     if is_stopped() && STOPPED_BY.load(Relaxed) != current!().pid() {
@@ -67,11 +69,11 @@ pub(crate) fn restart_if_left() {
     }
 }
 
-/// The clock, stopped until this goes.
+/// The clock, stopped until drop.
 pub(crate) struct StoppedClock(NotThreadSafe);
 
 impl StoppedClock {
-    /// Stops it. Process context.
+    /// Stops the clock. Process context.
     pub(crate) fn new() -> Self {
         restart_if_left();
         STOPPED_BY.store(current!().pid(), Relaxed);
@@ -79,7 +81,7 @@ impl StoppedClock {
         Self(NotThreadSafe)
     }
 
-    /// Lets so many milliseconds pass. A timer that runs out by then does so soon, in softirq.
+    /// Lets `ms` milliseconds pass. A timer that is due by then runs out soon, in softirq.
     pub(crate) fn pass(&self, ms: u32) {
         STOPPED_AT.fetch_add(u64::from(ms) * 1_000_000, Release);
     }
@@ -113,7 +115,7 @@ mod tests {
     };
     use kernel::sync::Arc;
 
-    /// Counts how often its timers, one of each kind, have run out.
+    /// Counts the expiries of its timers, one of each kind.
     #[pin_data]
     struct Alarm {
         #[pin]
@@ -144,7 +146,7 @@ mod tests {
             self.fine.arm(self, u64::from(ms) * 1_000_000);
         }
 
-        /// Returns true if they have run out so often, and not more.
+        /// Returns true if the timers have run out `times` times, and not more.
         fn has_rung(&self, times: u32) -> bool {
             let come = wait_until(|| self.times.load(Relaxed) >= times);
             sleep(20);
@@ -166,7 +168,7 @@ mod tests {
         assert!(goes >= 5);
         kunit_assert_eq!(later, begin + 7_000_000_000);
         assert!(now_ns() >= later);
-        // The next one begins where this one is.
+        // The next clock begins where this one ended.
         let before = now_ms();
         let clock = StoppedClock::new();
         let at = now_ms();
@@ -185,7 +187,7 @@ mod tests {
         let late = early || !alarm.has_rung(0);
         clock.pass(1);
         let rang = alarm.has_rung(2);
-        // A timer that was armed while it stood still keeps its time when it runs.
+        // A timer that was armed while the clock stood still keeps its time when the clock runs.
         alarm.arm(1);
         drop(clock);
         let after = alarm.has_rung(4);
@@ -206,7 +208,7 @@ mod tests {
         alarm.arm(2_000);
         clock.pass(1_000);
         let early = !alarm.has_rung(0);
-        // One that looks at the clock at this moment is about to run out, and does.
+        // A timer that looks at the clock at this moment is about to run out, and does.
         let cancelled = [alarm.timer.cancel(), alarm.fine.cancel()];
         clock.pass(5_000);
         // CAST: two at most.

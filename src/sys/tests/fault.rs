@@ -2,23 +2,22 @@
 
 //! Allocations that fail where a test says so.
 //!
-//! A [`FailNth`] counts the allocations of the task that holds it and lets one
-//! of them fail, or it and all behind it. What it counts are slab objects and
-//! pages of order 3 or more, with any flags; whoever loads the tests sets the
-//! kernel so, and leaves out what the slab allocator and the checkers allocate
-//! for themselves. Tests that are built in run before that can be done: there
-//! are no faults then. Per-processor memory and fewer pages do not fail. A test
-//! counts up from 1 until [`FailNth::struck`] says that there was no such
-//! allocation.
+//! A [`FailNth`] counts the allocations of the task that holds it and lets one of
+//! them fail, or all from one on. It counts slab objects and pages of order 3
+//! or more, with any flags; the loader of the tests sets the kernel so, and leaves
+//! out the allocations that the slab allocator and the checkers make for
+//! themselves. Built-in tests run before that is possible: then there are no
+//! faults. Per-processor memory and fewer pages do not fail. A test counts up from
+//! 1 until [`FailNth::struck`] says that there was no such allocation.
 //!
 //! A `KVVec` tries again, once or twice, and survives one failure:
 //! [`FailNth::from_nth`] makes it fail.
 //!
-//! Where the tested code allocates in a work function, the test makes a plan
-//! ([`plan`], [`plan_from`]) which the work function takes up
-//! ([`begin_planned`]). There is one plan at a time, and it is everybody's: a
-//! test that plans must be the only user of such work functions meanwhile.
-//! What runs in softirq has no task, and its allocations do not fail.
+//! If the tested code allocates in a work function, the test makes a plan
+//! ([`plan`], [`plan_from`]) which the work function takes up ([`begin_planned`]).
+//! There is one plan at a time, for all tasks: a test that plans must be the only
+//! user of such work functions in that time. A softirq has no task, and its
+//! allocations do not fail.
 //!
 //! C header: [`include/linux/fault-inject.h`](srctree/include/linux/fault-inject.h)
 
@@ -42,21 +41,21 @@ use crate::{
     kunit::harness::wait_until, //
 };
 
-/// The allocation that is to fail, counted from 1 in the sections to come; 0 when none is.
+/// The number of the allocation that is to fail, from 1 in the sections to come; 0 for none.
 static PLANNED: Atomic<u32> = Atomic::new(0);
-/// Whether the plan is that all allocations behind it fail, too.
+/// True if all allocations after that one are planned to fail, too.
 static PLANNED_REST: Atomic<bool> = Atomic::new(false);
-/// Whether the plan's fault was delivered.
+/// True if the plan's fault was delivered.
 static STRUCK: Atomic<bool> = Atomic::new(false);
-/// How many planned sections run, or look whether there is a plan.
+/// The number of planned sections that run, or look for a plan.
 static SECTIONS: Atomic<u32> = Atomic::new(0);
 
 /// A section of the current task in which an allocation fails.
 ///
 /// # Invariants
 ///
-/// The task's count was set for this guard; until that is 0 only the kernel's counting changes it,
-/// and `drop`, which runs in the same task.
+/// The task's count was set for this guard; until the count is 0 only the kernel's counting changes
+/// it, and `drop`, which runs in the same task.
 pub(crate) struct FailNth {
     planned: bool,
     rest: bool,
@@ -67,7 +66,7 @@ impl FailNth {
     /// Lets the `n`-th allocation from here on fail, and none after it.
     ///
     /// `None` when the kernel has no fault injection, outside of a task, when the task has a guard
-    /// that has not struck, and for `n == 0`. Any context.
+    /// that has not struck or one of [`FailNth::from_nth`], and for `n == 0`. Any context.
     pub(crate) fn new(n: u32) -> Option<Self> {
         Self::arm(n, false)
     }
@@ -80,7 +79,7 @@ impl FailNth {
     }
 
     fn arm(n: u32, rest: bool) -> Option<Self> {
-        // SAFETY: Changes the current task's counts, which only this module uses.
+        // SAFETY: The function changes the current task's counts, which only this module uses.
         let armed = unsafe { bindings::ndk_fault_arm(n, rest) };
         // INVARIANT: The count was just set, and no other guard's is above 0.
         armed.then(|| Self {
@@ -90,7 +89,7 @@ impl FailNth {
         })
     }
 
-    /// How many allocations are left to the failing one; 0 when that was reached.
+    /// The number of allocations up to the failing one; 0 when that was reached.
     fn left(&self) -> u32 {
         // SAFETY: Reads a number of the current task.
         unsafe { bindings::ndk_fault_left() }
@@ -113,7 +112,7 @@ impl Drop for FailNth {
         if left == 0 {
             STRUCK.store(true, Relaxed);
         }
-        // The next section goes on where this one ended, or goes on failing.
+        // The next section continues the count of this one, or its failures.
         if left > 0 || self.rest {
             PLANNED.store(left.max(1), Relaxed);
         }
@@ -121,8 +120,7 @@ impl Drop for FailNth {
     }
 }
 
-/// Returns true if memory of so many bytes is something that is counted, be it a slab object or
-/// pages.
+/// Returns true if an allocation of `bytes` bytes is counted, as a slab object or as pages.
 pub(crate) const fn is_counted(bytes: usize) -> bool {
     bytes <= 2 * PAGE_SIZE || bytes > 4 * PAGE_SIZE
 }
@@ -138,22 +136,23 @@ pub(crate) fn is_available() -> bool {
 pub(crate) fn needed() -> bool {
     let available = is_available();
     if !available {
-        // SAFETY: Changes what belongs to the test of the current task; the text is NUL-terminated.
+        // SAFETY: The function changes the state of this task's test only; the text is
+        // NUL-terminated.
         unsafe { bindings::ndk_kunit_skip(c"no CONFIG_FAILSLAB, or built in".as_char_ptr()) };
     }
     available
 }
 
-/// Plans that the `n`-th allocation fails which is made in planned sections from here on.
+/// Plans that the `n`-th allocation in planned sections fails, from here on.
 ///
-/// False when the kernel has no fault injection; then nothing is planned. Any context.
+/// Returns false, without a plan, when the kernel has no fault injection. Any context.
 pub(crate) fn plan(n: u32) -> bool {
     set_plan(n, false)
 }
 
-/// Plans that the `n`-th allocation fails and all after it, in planned sections from here on.
+/// Plans that the `n`-th allocation in planned sections fails and all after it, from here on.
 ///
-/// False when the kernel has no fault injection; then nothing is planned. Any context.
+/// Returns false, without a plan, when the kernel has no fault injection. Any context.
 pub(crate) fn plan_from(n: u32) -> bool {
     set_plan(n, true)
 }
@@ -168,10 +167,9 @@ fn set_plan(n: u32, rest: bool) -> bool {
     true
 }
 
-/// Begins a planned section, which lasts until the guard goes; `None` when nothing is planned.
+/// Begins a planned section, which lasts until the guard goes; `None` without a plan.
 ///
-/// A work function calls this first. Of sections that run at the same time one has the plan.
-/// Any context.
+/// A work function calls this first. Of concurrent sections one has the plan. Any context.
 pub(crate) fn begin_planned() -> Option<FailNth> {
     SECTIONS.fetch_add(1, Acquire);
     let n = PLANNED.xchg(0, Full);
@@ -191,7 +189,7 @@ pub(crate) fn begin_planned() -> Option<FailNth> {
     }
 }
 
-/// Ends the plan; returns true if its fault was delivered, when the sections that run have ended.
+/// Waits for the sections that run, ends the plan, and returns true if its fault was delivered.
 ///
 /// Process context; sleeps.
 pub(crate) fn planned_struck() -> bool {
@@ -233,7 +231,7 @@ mod tests {
         made
     }
 
-    /// Five planned allocations in a work function, and which of them were made.
+    /// Five planned allocations in a work function, and a bit for each that succeeded.
     #[pin_data]
     struct Planned {
         #[pin]
@@ -366,7 +364,7 @@ mod tests {
         }
         let queue = ProcessQueue::new(c"ndk_fault_test")?;
         let item = planned()?;
-        // (allocation planned, whether the rest fails, what three runs make)
+        // (allocation planned, true if the rest fails, objects that three runs make)
         let table = [
             (2, false, [0b11101, 0b11111, 0b11111]),
             (7, false, [0b11111, 0b11101, 0b11111]),

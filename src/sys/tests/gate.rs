@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Gate`]: who gets in, who waits, who is called.
+//! Tests of [`Gate`]: entries, waiters and watchers.
 
 use kernel::{
     prelude::*,
@@ -37,7 +37,7 @@ fn open<T>(gate: &Gate<T>, key: u8) {
     }
 }
 
-/// Counts its calls.
+/// A watcher that counts its calls.
 struct Calls(Atomic<u32>);
 
 impl Watcher for Calls {
@@ -111,7 +111,7 @@ mod tests {
     fn nothing_is_changed_between_the_question_and_the_closing() {
         let gate = open_gate(5, 3);
         let mut was_taken = true;
-        // As another task does that ends this and opens the gate on something else.
+        // Another task may do the same, and open the gate on another value.
         let closed = gate.close_unused(Some(3), || {
             kunit_assert_eq!(gate.close(None), Ok(()));
             was_taken = gate.begin().is_some();
@@ -120,7 +120,7 @@ mod tests {
         assert!(!closed);
         assert!(!was_taken);
         assert!(gate.is_drained());
-        // An entry in between is not shut out by a closing that asks for an unused gate.
+        // A closing that asks for an unused gate does not shut out an entry in between.
         open(&gate, 3);
         let mut inside = None;
         let closed = gate.close_unused(Some(3), || {
@@ -168,7 +168,7 @@ mod tests {
             begun.reset();
             let closed = gate.close(None);
             gate.wait_until_left();
-            // What was done inside is seen.
+            // The effects of the entry are visible.
             kunit_assert_eq!(closed, Ok(()));
             assert!(seen.load(Relaxed));
             assert!(gate.is_drained());
@@ -176,7 +176,7 @@ mod tests {
                 opening.open(3);
             }
         }
-        // With nobody inside there is nothing to wait for.
+        // Without an entry the wait returns at once.
         gate.wait_until_left();
         assert!(gate.is_open());
         Ok(())
@@ -243,7 +243,7 @@ mod tests {
                 Err(Refused::WrongKey)
             );
             kunit_assert_eq!(gate.close(Some(key)), Ok(()));
-            // The key stays readable, and opens nothing.
+            // The key stays readable, and does not open the gate.
             kunit_assert_eq!(gate.key(), key);
             assert!(matches!(gate.enter(key), Err(Refused::NotOpen)));
         }
@@ -300,7 +300,7 @@ mod tests {
         let gate = Gate::watched(5, Calls(Atomic::new(0)));
         let gate: Pin<KBox<Gate<u32, Calls>>> = KBox::pin_init(gate, GFP_KERNEL)?;
         let calls = || gate.watcher.0.load(Relaxed);
-        // Nobody is there, or the gate is open: nothing to wait for.
+        // Without an entry, or while the gate is open, no call is due.
         assert!(!gate.watch());
         let opening = gate.begin();
         assert!(gate.watch());

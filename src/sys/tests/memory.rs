@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of tests, which promise for themselves what consumers promise.
+//! Memory of tests, which give the promises of consumers themselves.
 
 use kernel::prelude::*;
 
@@ -43,13 +43,13 @@ pub(crate) fn test_memory() -> AllMemory {
     unsafe { AllMemory::new() }
 }
 
-/// A request of a test's own, which keeps the arrays that the elements name until it has ended.
+/// A request of a test, which keeps the arrays that the elements name until the request has ended.
 pub(crate) const fn test_posted<I: Elements>(context: u64, sges: I) -> Posted<I> {
     // SAFETY: Test code only: the caller keeps the arrays, or the addresses are to be refused.
     unsafe { Posted::new(context, sges) }
 }
 
-/// The elements of such a request, which has been started.
+/// The elements of such a request, taken from its queue.
 pub(crate) fn test_list(sges: &[Sge]) -> Result<ReceiveList> {
     // CAST: a list of a test.
     let width = sges.len() as u32;
@@ -61,12 +61,12 @@ pub(crate) fn test_list(sges: &[Sge]) -> Result<ReceiveList> {
         .ok_or(EINVAL)
 }
 
-/// What a test calls a request that has ended, or that there never was.
+/// The context of a test's request that has ended, or never existed.
 pub(crate) fn test_context(context: u64) -> Context {
     test_posted(context, [].into_iter()).end()
 }
 
-/// A span of its own over bytes of a test's array, on the same condition.
+/// A span over a part of a test's array, on the condition of [`test_span`].
 pub(crate) fn test_part(run: Run<'_>) -> Span {
     // SAFETY: Test code only: the caller keeps the array.
     unsafe { Span::new(run.addr(), run.len()) }
@@ -103,7 +103,7 @@ impl Described {
             starts.push((at - offset, offset, *len, pages.len()), GFP_KERNEL)?;
             for page in 0..(offset + len).div_ceil(PAGE_SIZE as usize) {
                 let page = at - offset + page * PAGE_SIZE as usize;
-                // SAFETY: Looks the page of a live array up.
+                // SAFETY: The function looks up the page of a live array.
                 pages.push(unsafe { bindings::ndk_page_of(page as u64) }, GFP_KERNEL)?;
             }
             at += len;
@@ -129,19 +129,19 @@ impl Described {
     /// Makes every page of the chain the first one of `bytes`.
     pub(crate) fn describe_again(&mut self, bytes: &[u8]) {
         for page in &mut self.pages {
-            // SAFETY: Looks the page of a live array up.
+            // SAFETY: The function looks up the page of a live array.
             *page = unsafe { bindings::ndk_page_of(bytes.as_ptr().addr() as u64) };
         }
     }
 
-    /// Moves the addresses of a piece by so many bytes, so that it does not follow the one before.
+    /// Moves the addresses of a piece by `by` bytes, so that it does not follow the piece before.
     pub(crate) fn displace(&mut self, piece: usize, by: usize) {
         if let Some(mdl) = self.mdls.get_mut(piece) {
             mdl.start_va = mdl.start_va.wrapping_byte_add(by);
         }
     }
 
-    /// All that the chain says.
+    /// All fields of the chain, as numbers.
     pub(crate) fn words(&self) -> Result<KVec<usize>> {
         let mut words = KVec::new();
         for mdl in &self.mdls {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Words of a test that fails, in its own log: both sides of a comparison, and the case of a table.
+//! Messages of a failing test in its log: both sides of a comparison, and the case of a table.
 //!
-//! KUnit ends the thread of a test at the first assertion that fails, and nothing is dropped then.
-//! An action of the test, which KUnit runs behind the thread's end, adds the cases.
+//! KUnit ends the thread of a test at the first assertion that fails, without drops. An action of
+//! the test, which KUnit runs after the thread's end, adds the cases.
 //!
 //! C header: [`include/kunit/test.h`](srctree/include/kunit/test.h)
 
@@ -21,7 +21,7 @@ use kernel::{
 
 use crate::bindings;
 
-/// A line of text, as much of it as has room.
+/// A line of text, cut to the room.
 struct Line<const N: usize> {
     text: [u8; N],
     len: usize,
@@ -33,7 +33,7 @@ impl<const N: usize> Line<N> {
             text: [0; N],
             len: 0,
         };
-        // It does not fail: text without room is left out.
+        // The call does not fail: text without room is left out.
         let _ = line.write_fmt(words);
         line
     }
@@ -42,7 +42,7 @@ impl<const N: usize> Line<N> {
         core::str::from_utf8(&self.text[..self.len]).unwrap_or_default()
     }
 
-    /// The place of the text, and its length.
+    /// The address of the text, and its length.
     fn as_c(&self) -> (*const c_char, u32) {
         // CAST: a few hundred at most.
         (self.text.as_ptr().cast(), self.len as u32)
@@ -61,16 +61,16 @@ impl<const N: usize> Write for Line<N> {
     }
 }
 
-/// Adds a line to the log of this task's test; to the kernel's alone outside of a test, where the
-/// task may not sleep, and while its allocations are to fail. Any context.
+/// Adds a line to the log of this task's test. The line goes to the kernel's log alone outside of a
+/// test, where the task may not sleep, and while its allocations are to fail. Any context.
 pub(crate) fn note(words: Arguments<'_>) {
     let line: Line<512> = Line::of(words);
     let (text, len) = line.as_c();
-    // SAFETY: So many bytes are there until the call returns.
+    // SAFETY: `text` points at `len` bytes, which live until the call returns.
     unsafe { bindings::ndk_kunit_note(text, len) };
 }
 
-/// A line in the log of the test, from its own code or from a fixture: something that was found.
+/// Adds a finding of the test, or of a fixture, to the log of the test.
 macro_rules! kunit_note {
     ($($line:tt)*) => {
         $crate::sys::tests::report::note(kernel::prelude::fmt!($($line)*))
@@ -86,7 +86,7 @@ where
 {
     let is_same = got == want;
     if !is_same {
-        // Each with room of its own, so that the one leaves some to the other.
+        // Each value has room of its own, so that one leaves some to the other.
         let got: Line<180> = Line::of(fmt!("{got:?}"));
         let want: Line<180> = Line::of(fmt!("{want:?}"));
         kunit_note!("{name:.100} is {} and not {}", got.as_str(), want.as_str());
@@ -94,7 +94,7 @@ where
     is_same
 }
 
-/// The same for a fixture, whose caller knows the name.
+/// The same as [`compare`] for a fixture: its caller knows the name.
 pub(crate) fn same<L: PartialEq<R> + Debug, R: Debug>(got: L, want: R) -> bool {
     compare("it", &got, &want)
 }
@@ -108,14 +108,15 @@ macro_rules! kunit_assert_eq {
     }};
 }
 
-/// The items of a list, one after the other. A test that fails has the present one in its log.
+/// The items of a list, one after the other. A test that fails has the current item in its log.
 ///
 /// Loops in loops have one line each, up to four. Outside of the test's own task, where it may not
 /// sleep, and while its allocations are to fail, this is a plain iterator. Any context.
 pub(crate) fn cases<I: IntoIterator<Item: Debug>>(list: I) -> Cases<I::IntoIter> {
     Cases {
         items: list.into_iter(),
-        // SAFETY: Changes what belongs to the test of this task. A negative answer is no depth.
+        // SAFETY: The function changes the state of this task's test only. A negative answer is no
+        // depth.
         depth: u32::try_from(unsafe { bindings::ndk_kunit_loop_begin() }).ok(),
         is_over: false,
         _task: NotThreadSafe,
@@ -139,8 +140,8 @@ impl<I: Iterator<Item: Debug>> Iterator for Cases<I> {
         if let (Some(depth), Some(item)) = (self.depth, &item) {
             let line: Line<180> = Line::of(fmt!("{item:?}"));
             let (text, len) = line.as_c();
-            // SAFETY: So many bytes are there until the call returns; the task is that of the test,
-            // from which a value of this type does not get away.
+            // SAFETY: `text` points at `len` bytes, which live until the call returns; the task is
+            // that of the test, as a value of this type does not leave its task.
             unsafe { bindings::ndk_kunit_case(depth, text, len) };
         }
         self.is_over = item.is_none();
@@ -151,8 +152,8 @@ impl<I: Iterator<Item: Debug>> Iterator for Cases<I> {
 impl<I> Drop for Cases<I> {
     fn drop(&mut self) {
         if let Some(depth) = self.depth {
-            // SAFETY: The task is that of the test, from which a value of this type does not get
-            // away.
+            // SAFETY: The task is that of the test, as a value of this type does not leave its
+            // task.
             unsafe { bindings::ndk_kunit_loop_end(depth, self.is_over) };
         }
     }
@@ -167,8 +168,8 @@ mod tests {
         let mut line = Line::of(fmt!(""));
         // CAST: 256.
         let (to, room) = (line.text.as_mut_ptr().cast(), line.text.len() as u32);
-        // SAFETY: There is room for so many bytes. Only this task, which is the test's, changes
-        // the line that is copied.
+        // SAFETY: `to` has room for `room` bytes. Only this task, which is the test's, changes the
+        // line that is copied.
         let len = unsafe { bindings::ndk_kunit_case_at(depth, to, room) };
         line.len = len as usize;
         line

@@ -16,15 +16,15 @@ use crate::bindings;
 /// `ENOENT` when there is no such test, `EBUSY` when the module has come up, for then the tests may
 /// run. Any context.
 pub(crate) fn mark_slow(suite: &CStr, test: &CStr) -> Result {
-    // SAFETY: Both are strings. The function changes the test only while the module's `init` runs,
-    // which is when nobody else looks at it.
+    // SAFETY: Both strings are NUL-terminated. The function changes the test only while the
+    // module's `init` runs, when no other code accesses the test.
     to_result(unsafe { bindings::ndk_kunit_slow(suite.as_char_ptr(), test.as_char_ptr()) })
 }
 
 /// The factor by which this machine is slower than others: the module's parameter `slow`, at least 1.
 /// Any context.
 pub(crate) fn slowness() -> u32 {
-    // SAFETY: Reads a number that is constant when the module has come up.
+    // SAFETY: Reads a number that is constant once the module has come up.
     unsafe { bindings::ndk_kunit_slowness() }
 }
 

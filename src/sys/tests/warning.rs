@@ -6,11 +6,12 @@
 
 use crate::bindings;
 
-/// Does `work`, and returns how many warnings it caused in this task; `None` outside of a test.
+/// Runs `work`, and returns the number of warnings that it caused in this task; `None` outside of a
+/// test.
 ///
 /// Process context, in the task of the test.
 pub(crate) fn warnings_of(work: impl FnOnce()) -> Option<u32> {
-    // SAFETY: Changes what belongs to the test of the current task.
+    // SAFETY: The function changes the state of this task's test only.
     let hidden = unsafe { bindings::ndk_warnings_hide() };
     if hidden.is_null() {
         return None;

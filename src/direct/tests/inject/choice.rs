@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which requests an injected fault hits: those that it is meant for and no other, and the same ones
-//! with the same seed.
+//! The choice of the requests that an injected fault hits: only those that it is meant for, and the
+//! same ones with the same seed.
 
 use super::*;
 
@@ -9,7 +9,7 @@ use super::*;
 mod tests {
     use super::*;
 
-    /// Which of 64 messages a fault of that order hits, as bits.
+    /// The messages, of 64, that a fault of that order hits, as bits.
     fn hits(order: Order) -> Result<u64> {
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
@@ -42,7 +42,7 @@ mod tests {
         kunit_assert_eq!(hits(seeded(5, 50))?, first);
         assert!((10..54).contains(&first.count_ones()));
         assert!(hits(seeded(6, 50))? != first);
-        // Fewer of them where the probability is lower, and none that was not there.
+        // A lower probability hits fewer of the same messages, and no others.
         let fewer = hits(seeded(5, 20))?;
         kunit_assert_eq!(fewer & !first, 0);
         assert!(fewer.count_ones() < first.count_ones());
@@ -51,7 +51,7 @@ mod tests {
         Ok(())
     }
 
-    /// Which write of a queue pair is the first that `fault` hits with that seed.
+    /// The number of the first write of a queue pair that `fault` hits with that seed.
     fn first_hit(fault: Fault, seed: u32) -> Result<u64> {
         let pair = QpPair::new()?;
         let sink = pair.b.buffer(8)?;
@@ -90,7 +90,7 @@ mod tests {
                 kunit_assert_eq!(first_hit(fault, seed)?, first);
                 seen |= 1 << first.min(63);
             }
-            // Not all seeds are one.
+            // Not all seeds hit the same write.
             assert!(seen.count_ones() > 1);
         }
         Ok(())
@@ -197,7 +197,7 @@ mod tests {
         let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, only(What::Receive));
         let source = pair.a.buffer(8)?;
         pair.b.receive(1, &[])?;
-        // It is refused on its own side.
+        // The send is refused on its own side.
         pair.a.post(1, SEND, &[source.sge(4, 8)])?;
         assert!(pair.a.sends.brings(1, Status::LocalAccess));
         assert!(pair.b.receives.brings(1, Status::Flushed));

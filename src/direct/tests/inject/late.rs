@@ -12,13 +12,13 @@ use crate::sys::{
 /// The delay, in milliseconds.
 const LATE_MS: u32 = 200;
 
-/// The second of each queue pair, for so long.
+/// An order that hits the second request of each queue pair, for the delay.
 const SECOND_IS_LATE: Order = Order {
     nth: 2,
     ..lasting(LATE_MS * 1000)
 };
 
-/// Returns true if so long has passed since.
+/// Returns true if the delay has passed since `begin_ms`.
 fn is_over(begin_ms: u64) -> bool {
     now_ms() - begin_ms >= u64::from(LATE_MS)
 }
@@ -70,7 +70,7 @@ mod tests {
                 .receive(context, &[sink.sge(context as usize * 8, 8)])?;
         }
         pair.a.post(0, SEND, &[source.sge(0, 8)])?;
-        // Nothing of it is late, nor of what is before.
+        // Neither the first send nor its receive is late.
         assert!(pair.a.sends.brings(0, Status::Success));
         assert!(pair.b.receives.brings(0, Status::Success));
         kunit_assert_eq!(injected(&pair.a), 0);
@@ -182,7 +182,7 @@ mod tests {
         }
         assert!(pair.b.receives.brings_all(0..2, Status::Success));
         assert!(pair.a.sends.brings(0, Status::Success));
-        // The next one waits, on both sides.
+        // The next message waits, on both sides.
         let early = (
             pair.a.sends.cq.details().used,
             pair.b.receives.cq.details().used,

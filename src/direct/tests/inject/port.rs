@@ -20,11 +20,11 @@ use crate::{
     sys::time::now_ms, //
 };
 
-/// Counts what a device says of its port.
+/// Counts the reports of a device about its port.
 struct PortLog {
     up: Tally,
     down: Tally,
-    /// Something can be said: the network device is up.
+    /// The network device is up, so the port is reported.
     is_heard: bool,
 }
 
@@ -103,7 +103,7 @@ mod tests {
         // Another fault stays on.
         let never = nth(u32::MAX);
         let _other = Ordered::new(device, Fault::DelayMessage, never);
-        // It would be down for longer than anything here is waited for.
+        // The fault lasts longer than any wait of this test.
         let fault = Ordered::new(device, Fault::PortDown, lasting(EVER_US));
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;

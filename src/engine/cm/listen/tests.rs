@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Local addresses and routes: who has them, how long, and who is turned away.
+//! Local addresses and routes: owners, lifetime and refusals.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm_listen)]
 mod tests {
@@ -30,10 +30,10 @@ mod tests {
         }, //
     };
 
-    /// Some device.
+    /// The number of a device.
     const DEVICE: usize = 0x1000;
 
-    /// The first of the ports that are given out.
+    /// The first port that is given out for port 0.
     const FIRST: u16 = 49152;
 
     fn reserve(
@@ -188,7 +188,7 @@ mod tests {
         Ok(())
     }
 
-    /// Listens for `listener_log`, with what keeps the address.
+    /// Listens for `listener_log` at a reserved address.
     fn listen_on(
         cm: &ConnectionManager,
         held: &Arc<Reservation>,
@@ -241,7 +241,7 @@ mod tests {
         kunit_assert_eq!(twice.err(), Some(AddressError::InUse));
         drop(held);
         kunit_assert_eq!(reserve().err(), Some(AddressError::InUse));
-        // It is notified of who asks there.
+        // The listener is notified of requests to its address.
         cm_fixture.connect(&ConnectionLog::new()?)?;
         kunit_assert_eq!(listener_log.requests.get(), 1);
         listener_log.request()?.abandon();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which listeners are found for an address, and in which order.
+//! The listeners that are found for an address, and their order.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm_listeners)]
 mod tests {
@@ -44,7 +44,7 @@ mod tests {
         Ok(numbers)
     }
 
-    /// One at each of so many loopback addresses and ports, in two namespaces.
+    /// One listener at each of [`LAST`] loopback addresses and ports, in two namespaces.
     fn crowd() -> Result<Listeners> {
         let mut listeners = Listeners::new();
         for number in (1..=LAST).rev() {
@@ -84,7 +84,7 @@ mod tests {
         }
         let found = numbers(listeners.serving(NET, &at(HERE, PORT)))?;
         kunit_assert_eq!(&found[..], &[LAST + 3, LAST + 2, LAST + 5, LAST + 1]);
-        // One that is unspecified itself is found once.
+        // The listeners of an unspecified destination are found once.
         let found = numbers(listeners.serving(NET, &at(ANY, PORT)))?;
         kunit_assert_eq!(&found[..], &[LAST + 2, LAST + 5, LAST + 1]);
         let found = numbers(listeners.serving(NET + 1, &at(HERE, PORT)))?;

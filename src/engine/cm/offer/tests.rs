@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which listener is notified of a request, and which one next when that cannot take it.
+//! The listener that is notified of a request, and the next one if that listener declines.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm_offer)]
 mod tests {
@@ -34,13 +34,13 @@ mod tests {
         sys::clock::StoppedClock, //
     };
 
-    /// The first of the ports that are given to who asks for any.
+    /// The first port that is given out for port 0.
     const FIRST_PORT: u16 = 49152;
 
     /// An address that each network namespace has.
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// Logs of listeners, each of a device at `HERE` and listening there.
+    /// Logs of listeners at the addresses `listen`, each of a device at `HERE`.
     fn listener_logs(
         cm_fixture: &ConnectionFixture,
         listen: &[IpAddr],
@@ -58,7 +58,7 @@ mod tests {
         Ok(listener_logs)
     }
 
-    /// The listener that was notified last declines.
+    /// Declines the request, for the listener that was notified last.
     fn decline(
         cm_fixture: &ConnectionFixture,
         request: &Arc<ConnectRequest>,
@@ -67,7 +67,7 @@ mod tests {
         cm_fixture.cm.decline(request, number, Status::Refused)
     }
 
-    /// How many requests each listener has seen.
+    /// The number of requests that each listener has seen.
     fn asked<const N: usize>(listener_logs: &[Arc<ListenerLog>]) -> [u32; N] {
         core::array::from_fn(|i| listener_logs[i].requests.get())
     }
@@ -98,7 +98,7 @@ mod tests {
             kunit_assert_eq!(log.replies.get(), 0);
             assert!(decline(&cm_fixture, &request).is_ok());
         }
-        // Nobody is left.
+        // No listener is left.
         kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         kunit_assert_eq!(log.replies.get(), 1);
         let rejected: [u32; 4] = core::array::from_fn(|i| listener_logs[i].rejected.get());
@@ -191,7 +191,7 @@ mod tests {
         Ok(())
     }
 
-    /// A listener at `HERE` that has no room for so many of the first requests.
+    /// A listener at `HERE` that has no room for the first `requests` requests.
     fn full(
         cm_fixture: &ConnectionFixture,
         requests: u32,
@@ -205,7 +205,7 @@ mod tests {
         Ok((listener_log, listener))
     }
 
-    /// The active side asks, and waits for room.
+    /// Submits a request that waits for room.
     fn connect(
         cm_fixture: &ConnectionFixture,
         log: &Arc<ConnectionLog>,
@@ -243,7 +243,7 @@ mod tests {
         let threads = &cm_fixture.active.device().host.threads;
         for asked in cases(1..4) {
             assert!(wait_until(|| listener_log.requests.get() == asked));
-            // It is to be asked again.
+            // The listener is asked again later.
             threads.flush();
             clock.pass(500);
         }
@@ -288,7 +288,7 @@ mod tests {
         Ok(())
     }
 
-    /// So many requests wait at a listener that is full: the first has asked.
+    /// Submits `count` requests that wait at a full listener; the first was offered.
     fn crowd(
         cm_fixture: &ConnectionFixture,
         log: &Arc<ConnectionLog>,
@@ -316,7 +316,8 @@ mod tests {
         }
         assert!(wait_until(|| listener_log.requests.get() >= 4));
         threads.flush();
-        // If the first gives up the next has its turn at once; the others go unheard.
+        // If the first gives up, the next has its turn at once; the listener is not asked for the
+        // others.
         assert!(requests[5].abandon());
         assert!(requests[0].abandon());
         assert!(wait_until(|| listener_log.requests.get() >= 5));
@@ -326,7 +327,7 @@ mod tests {
             request.abandon();
             threads.flush();
         }
-        // Each of the 30 that were left has been the first.
+        // Each of the 30 requests that were left has been the first.
         kunit_assert_eq!(listener_log.requests.get(), 5 + 29);
         kunit_assert_eq!(log.replies.get(), 32);
         Ok(())
@@ -379,10 +380,10 @@ mod tests {
         threads.flush();
         kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [0]));
         kunit_assert_eq!(request.listener_number(), number);
-        // Nor where it has begun when the listener is notified.
+        // A second turn that began before the notification asks no listener, either.
         cm_fixture.cm.offer_next(&request, None, Status::Refused);
         kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [0]));
-        // The next one has it when this one passes it on.
+        // The next listener gets the request when this one declines.
         assert!(decline(&cm_fixture, &request).is_ok());
         kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [1]));
         assert!(request.abandon());
@@ -475,7 +476,7 @@ mod tests {
                 let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
                 Ok(cm_fixture.cm.listen_on(held.clone(), events))
             };
-            // Reserved as yet, and then listened at.
+            // First only reserved, then with a listener.
             let again = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log);
             kunit_assert_eq!(again.err(), Some(EADDRINUSE));
             let own = listen_on()?.map_err(|_| EADDRINUSE)?;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The active side has the last word where both sides want that (NDKPI): what is accepted waits for
-//! its confirmation.
+//! The confirmation of an accept by the active side, if both sides want that (NDKPI).
 //!
 //! ```text
 //! Decided --> Accepted --> Decided --> Connected    confirmed
@@ -11,7 +10,7 @@
 //! connect ---------------------->  request
 //!                                  accept / reject
 //! reply(Ok)  <------------------
-//! confirm / abandon ------------>                       (or withdraw, or nothing in time)
+//! confirm / abandon ------------>                       (or withdraw, or timeout)
 //!            <- both attached ->   established / not_established
 //! ```
 //!
@@ -27,7 +26,7 @@ use super::{
 use crate::engine::prelude::*;
 
 impl ConnectRequest {
-    /// Notifies the active side, whose confirmation is waited for.
+    /// Notifies the active side of the accept, and sets the deadline of its confirmation.
     pub(super) fn wait_for_confirmation(
         self: &Arc<Self>,
         acceptance: Acceptance,
@@ -46,19 +45,19 @@ impl ConnectRequest {
         self.set_deadline(&mut pending, self.cm.timeouts.confirm_ms);
         drop(pending);
         if self.params.events.reply(Ok(theirs), private_data).is_err() {
-            // The active side never hears that there is something to confirm.
+            // The active side does not learn of the accept, and cannot confirm it.
             self.withdraw();
             self.reply_failure(Status::Aborted, &[]);
         }
         Ok(())
     }
 
-    /// The active side says that it wants the connection that it was notified of: both are
-    /// connected, and the passive side is notified so before this returns. May sleep.
+    /// Confirms the accept, for the active side: both sides are connected, and the passive side is
+    /// notified before the return. May sleep.
     ///
-    /// Where the passive side was connected when it accepted, nothing changes: this is an error if
-    /// the connection has ended since. After an error the request is over, except after
-    /// [`ConnectError::NotReady`]: there was nothing to confirm.
+    /// If both sides were connected at the accept, this changes no state, and fails if the
+    /// connection has ended since. After an error the request is over, unless there was no accept
+    /// to confirm ([`ConnectError::NotReady`]).
     pub(crate) fn confirm(&self) -> Result<(), ConnectError> {
         let Some(acceptance) = self.take_acceptance(RequestState::Decided { abandoned: false })
         else {
@@ -87,16 +86,17 @@ impl ConnectRequest {
         attached
     }
 
-    /// The passive side takes back what it accepted. It is notified as if the active side had given
-    /// up, and the active side learns it when it confirms. Not before the accept has returned.
+    /// Takes the accept back, for the passive side. The passive side is notified as if the active
+    /// side had given up; the confirmation of the active side fails. Not before the accept has
+    /// returned.
     ///
-    /// Returns false if it does not wait any more.
+    /// Returns false if no confirmation is due.
     pub(crate) fn withdraw(&self) -> bool {
         self.fail_pending(ConnectError::Aborted, Status::Aborted)
     }
 
-    /// Ends the wait for the active side and notifies the passive one; whoever comes second ends
-    /// nothing.
+    /// Ends the wait for the confirmation, and notifies the passive side. Returns false if no
+    /// confirmation was due.
     pub(super) fn fail_pending(&self, why: ConnectError, status: Status) -> bool {
         let Some(acceptance) = self.take_acceptance(RequestState::Over(why)) else {
             return false;
@@ -106,7 +106,7 @@ impl ConnectRequest {
         true
     }
 
-    /// Takes what the passive side accepted with, for who sees to what follows; there is one.
+    /// Takes the acceptance and sets the next state; `None` if no confirmation is due.
     fn take_acceptance(&self, next: RequestState) -> Option<Acceptance> {
         let mut pending = self.pending.lock();
         match core::mem::replace(&mut pending.state, next) {

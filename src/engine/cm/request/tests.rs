@@ -43,7 +43,7 @@ mod tests {
         }, //
     };
 
-    /// A request that both sides want in two steps, and that was accepted.
+    /// An accepted request that waits for the confirmation, if both sides want that.
     fn accepted(
         cm_fixture: &ConnectionFixture,
         active: &Arc<ConnectionLog>,
@@ -55,7 +55,7 @@ mod tests {
         Ok(request)
     }
 
-    /// What somebody does to a wait; returns true if it ended by that.
+    /// An action on a wait; returns true if it ended the wait.
     type End = fn(&ConnectRequest) -> bool;
 
     /// The states of both queue pairs.
@@ -198,7 +198,7 @@ mod tests {
             kunit_assert_eq!(passive.closed.get(), 0);
             kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
             kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
-            // A side that does not wait.
+            // A passive side that does not wait.
             let passive = ConnectionLog::new()?;
             let listener_log = ListenerLog::new(HERE, false)?;
             cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;
@@ -364,7 +364,7 @@ mod tests {
         qp.fail();
         request.attach_active(&acceptance, &transport)?;
         let after = states(&cm_fixture);
-        // Else it would stay connected for ever where this fails.
+        // Else the active side would stay connected for ever if the test fails.
         request.params.qp.fail();
         // A side is notified of the end after it was notified of the connection.
         acceptance.endpoint.up();
@@ -389,7 +389,7 @@ mod tests {
             ConnectionLog::patient()?,
         );
         let request = accepted(&cm_fixture, &active, &passive)?;
-        // As the one for the answer does when it has run out while the answer came.
+        // As the timer for the answer does when it expires while the answer comes.
         ConnectRequest::expired(request.clone());
         kunit_assert_eq!(passive.status(), None);
         kunit_assert_eq!(active.replies.get(), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What injected faults do to connections that are being made.
+//! Injected faults of connections that are being made.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm_tests_inject)]
 mod tests {
@@ -35,7 +35,7 @@ mod tests {
         sys::clock::StoppedClock, //
     };
 
-    /// Lets so many milliseconds pass; returns true if `is_so` until the last of them.
+    /// Lets `ms` milliseconds pass; returns true if `is_so` before the last of them.
     fn is_early(clock: &StoppedClock, ms: u32, is_so: impl Fn() -> bool) -> bool {
         clock.pass(ms - 1);
         sleep(20);
@@ -67,7 +67,7 @@ mod tests {
         fixture.connect(&log)?;
         kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         kunit_assert_eq!(listener_log.requests.get(), 0);
-        // The next one is not the fault's any more.
+        // The fault does not hit the next connect.
         fixture.connect(&log)?;
         fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
@@ -191,7 +191,8 @@ mod tests {
         Ok(())
     }
 
-    /// A connect whose answer is lost for so long: the fixture, and the log of either side.
+    /// A connect whose answer is lost for `usec` microseconds: the fixture, the fault, and the log
+    /// of either side.
     fn unanswered(
         usec: u32,
     ) -> Result<(
@@ -219,7 +220,7 @@ mod tests {
         }
         let clock = StoppedClock::new();
         let (_fixture, _fault, active, passive) = unanswered(150_000)?;
-        // The passive side takes itself for connected until the other gives up.
+        // The passive side stays connected until the active side gives up.
         assert!(is_early(&clock, 150, || active.status().is_none()));
         assert!(wait_until(|| active.status().is_some()));
         kunit_assert_eq!(active.status(), Some(Err(Status::Timeout)));
@@ -248,7 +249,7 @@ mod tests {
             side.qp.fail();
             assert!(wait_until(|| active.status() == Some(Err(Status::Aborted))));
             assert!(wait_until(|| passive.closed.get() == 1));
-            // The timer is gone with it: nobody waits for it at the end of the module.
+            // The timer is gone with the connect: the end of the module does not wait for it.
             let host = &fixture.active.device().host;
             assert!(wait_until(|| host.sides() == 0));
             kunit_assert_eq!((active.replies.get(), active.closed.get()), (1, 0));

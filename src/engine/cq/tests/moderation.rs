@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Moderation: calls that wait for more completions, and those that never wait.
+//! Moderation: calls that wait for more completions, and calls that never wait.
 
 use kernel::{
     prelude::*,
@@ -27,10 +27,10 @@ use crate::{
     }, //
 };
 
-/// The interval, or the count, that is none.
+/// The interval, or the count, that is no limit.
 const NONE: u32 = u32::MAX;
 
-/// An interval as long as goes: with the clock stopped it does not end.
+/// The longest interval; with the clock stopped it does not end.
 const LONG: u32 = u32::MAX - 1;
 
 /// A queue for 16 entries that holds calls by that rule.
@@ -40,7 +40,7 @@ fn moderated(interval_us: u32, count: u32) -> Result<(Arc<Queue>, EngineHost)> {
     Ok((queue, engine_host))
 }
 
-/// Puts a rule into force that is none to be refused.
+/// Puts a valid rule into force.
 fn set(queue: &Queue, interval_us: u32, count: u32) -> Result {
     queue
         .cq
@@ -48,12 +48,12 @@ fn set(queue: &Queue, interval_us: u32, count: u32) -> Result {
         .map_err(|InvalidModeration| EINVAL)
 }
 
-/// Pushes as many receives; whether they were taken.
+/// Pushes `count` receives; returns true if all were taken.
 fn push(queue: &Queue, count: u32) -> bool {
     (0..count).all(|_| queue.cq.push(&RECEIVE).is_ok())
 }
 
-/// Arms for anything and pushes as many receives.
+/// Arms for any event and pushes `count` receives.
 fn arm_and_push(queue: &Queue, count: u32) -> bool {
     queue.cq.arm(Arm::Any, MissedEvents::Ignore);
     push(queue, count)
@@ -162,7 +162,7 @@ mod tests {
         for entry in cases([FAILED, FLUSHED]) {
             for arm in cases([Arm::Any, Arm::Solicited]) {
                 let (queue, _engine_host) = moderated(LONG, NONE)?;
-                // It satisfies the arm itself.
+                // The failed request satisfies the arm itself.
                 queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.cq.push(&entry).is_ok());
                 assert!(queue.has_called(1));
@@ -207,7 +207,7 @@ mod tests {
                 queue.cq.arm(arm, MissedEvents::Ignore);
             }
             queue.cq.break_down();
-            // One call is for both.
+            // One call reports both.
             assert!(queue.has_called(1));
             kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
             queue.cq.arm(Arm::Any, MissedEvents::Report);
@@ -259,7 +259,7 @@ mod tests {
         assert!(push(&queue, 1));
         assert!(queue.has_called(1));
         empty(&queue);
-        // From no time at all to a short one.
+        // From no limit to a short interval.
         assert!(arm_and_push(&queue, 2));
         assert!(queue.has_called(1));
         set(&queue, 500, NONE)?;
@@ -277,7 +277,7 @@ mod tests {
         assert!(queue.has_called(0));
         assert!(push(&queue, 1));
         assert!(queue.has_called(1));
-        // Enough is there already.
+        // Enough completions are there already.
         assert!(push(&queue, 3));
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(2));
@@ -315,7 +315,7 @@ mod tests {
             assert!(queue.has_called(0));
             assert!(push(&queue, 1));
             assert!(queue.has_called(1));
-            // Neither is left.
+            // Neither arm is left.
             assert!(push(&queue, 8));
             assert!(queue.has_called(1));
         }
@@ -340,7 +340,7 @@ mod tests {
         let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2));
         kunit_assert_eq!(empty(&queue), 2);
-        // Nothing is present: this arm waits for the next completion.
+        // No entry is present: this arm waits for the next completion.
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
         assert!(push(&queue, 1));
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_full_queue_does_not_wait() -> Result {
         let (queue, _engine_host) = moderated(NONE, 16)?;
-        // Entries that were notified already take room as well.
+        // Reported entries take room as well.
         assert!(push(&queue, 10));
         set(&queue, 0, 0)?;
         queue.cq.arm(Arm::Any, MissedEvents::Report);
@@ -371,8 +371,8 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if no call comes of queues that were closed with one held, so many of each
-    /// kind.
+    /// Returns true if no call comes from queues that were closed with a call held; `each` is their
+    /// number for each interval.
     fn are_silent_when_closed(each: u32) -> Result<bool> {
         for _ in 0..each {
             for interval in [NONE, LONG, 1, 50] {

@@ -120,7 +120,7 @@ mod tests {
         }
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        // Neither those nor that they had failed has this one call at once.
+        // The taken entries and their failure do not make this entry call at once.
         assert!(queue.cq.push(&SENT).is_ok());
         assert!(queue.has_called(0));
         assert!(program.poll(3).is_some());
@@ -136,7 +136,7 @@ mod tests {
             assert!(queue.cq.push(&sent(context.into())).is_ok());
             assert!(context >= 50 || old.poll(300) == Some(context));
         }
-        // Not as one that no program shares.
+        // `resize` is not for a queue that a program shares.
         kunit_assert_eq!(queue.cq.resize(500), Err(ResizeError::TooMany));
         let (small, _) = completions(199)?;
         kunit_assert_eq!(queue.cq.resize_shared(small), Err(ResizeError::TooMany));
@@ -150,7 +150,7 @@ mod tests {
             kunit_assert_eq!(program.poll(202), Some(context));
         }
         assert!(program.poll(202).is_none());
-        // The old memory is not looked at any more.
+        // The old memory is not read any more.
         old.set(1, u32::MAX);
         assert!(queue.cq.push(&sent(252)).is_ok());
         kunit_assert_eq!(queue.cq.details().used, 1);

@@ -28,7 +28,7 @@ use crate::{
     }, //
 };
 
-/// The address and length of the first run of an access, seen from the buffer's start.
+/// The offset in the buffer, and the length, of the first run of an access.
 fn first_run(store: &Store, token: Token, addr: u64, len: u64) -> Option<(u64, u64)> {
     let access = store
         .table
@@ -76,7 +76,7 @@ mod tests {
             assert!(matches!(access, Err(Denied::Token)));
         }
         kunit_assert_eq!(put(&store.table, token, PEER, BASE, &[1]), Ok(()));
-        // A region has no queue pair of its own: the owner and all its peers may use it.
+        // A region is tied to no queue pair: the owner and all its peers may use it.
         kunit_assert_eq!(put(&store.table, token, OTHER_PEER, BASE + 1, &[2]), Ok(()));
         kunit_assert_eq!(put(&store.table, token, OWNER, BASE + 2, &[3]), Ok(()));
         kunit_assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
             kunit_assert_eq!(access.is_ok(), inside);
             kunit_assert_eq!(access.map_or(0, |a| a.run(0).len()), 0);
         }
-        // Token and rights are looked at all the same.
+        // Token and rights are checked all the same.
         let other = bumped(token, 1);
         kunit_assert_eq!(store.put(other, BASE, &[]), Err(Denied::Token));
         let access = store.table.access(token, PEER, READ, BASE, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may end the validity of what, and that a refusal changes nothing.
+//! Invalidation by the owner and by the peer: permission, refusal, and the last access.
 
 use kernel::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::{
     kunit::harness::cases, //
 };
 
-/// What stands in a slot when somebody asks for its invalidation.
+/// The object in a slot at the time of an invalidation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stands {
     FastNew,
@@ -43,12 +43,12 @@ const STANDS: [Stands; 9] = [
 ];
 
 impl Stands {
-    /// Returns true if its owner may invalidate it.
+    /// Returns true if the owner may invalidate the object.
     fn is_revocable(self) -> bool {
         !matches!(self, Self::Fixed | Self::Gone)
     }
 
-    /// Returns true if there is something to invalidate.
+    /// Returns true if there is a registration to invalidate.
     fn is_valid(self) -> bool {
         matches!(self, Self::FastValid | Self::WindowBound | Self::Fixed)
     }
@@ -183,7 +183,7 @@ mod tests {
         assert!(!store.table.is_drained(token));
         drop(first);
         assert!(!store.table.is_drained(token));
-        // The one that is left goes on undisturbed.
+        // The second access goes on undisturbed.
         assert!(second
             .as_ref()
             .is_ok_and(|a| a.run(0).write(&[3; 64]) == Ok(64)));
@@ -227,7 +227,7 @@ mod tests {
                 let token = bumped(own, u8::from(steady));
                 assert!(store.register(token, ALL, 64));
                 let slot = store.table.slot(own.index()).ok_or(EINVAL)?;
-                // As another task does that removes the region in between.
+                // As if another task removed the region in between.
                 let mut is_gone = true;
                 let may = |slot: &Slot| {
                     is_gone = slot.release();
@@ -237,7 +237,7 @@ mod tests {
                     true => slot.close_unused_as_owner(own.key(), may),
                     false => slot.close_as_owner(own.key(), may) == Some(Ok(())),
                 };
-                // The removal ended it, and goes on when this is over.
+                // The removal closed the gate, and goes on after this call.
                 assert!(!ended);
                 assert!(!is_gone);
                 assert!(slot.is(OWN, Kind::Fast));

@@ -2,8 +2,8 @@
 
 //! Mapping, registering, using, invalidating: in the orders that the kernel's consumers use.
 //!
-//! What a consumer maps is staged, what it registers is live; the two are kept apart. Each test
-//! looks at the bytes, so a list that is mixed up with another shows.
+//! A mapping is staged, a registration is live; the two are kept apart. Each test checks the bytes,
+//! so a mix-up of two lists shows.
 
 use kernel::prelude::*;
 
@@ -18,7 +18,7 @@ use crate::{
     sys::softirq::may_run_here, //
 };
 
-/// Odd pieces, none adjacent to the one before, out of order in memory: offset and length.
+/// Odd pieces, none adjacent to its predecessor, out of order in memory: offset and length.
 const ODD: [(usize, usize); 6] = [
     (9000, 1),
     (17, 3),
@@ -46,7 +46,7 @@ fn size(parts: &[(usize, usize)]) -> usize {
 }
 
 /// Returns true if the peer reaches exactly the bytes of `parts` under `token`, in order: writes a
-/// number through the region into each and looks where it arrives.
+/// number into each byte through the region, and checks its place.
 fn leads_to(store: &Store, token: Token, base: u64, parts: &[(usize, usize)]) -> bool {
     store.buffer.fill(0xEE);
     for at in 0..size(parts) {
@@ -182,7 +182,7 @@ mod tests {
             kunit_assert_eq!(register(len), Err(RegisterError::TooLong));
             kunit_assert_eq!(store.denial(token), Some(Denied::Token));
         }
-        // What is staged is there still, and less than all of it may be registered.
+        // The mapping is still staged, and a part of it may be registered.
         kunit_assert_eq!(register(127), Ok(()));
         kunit_assert_eq!(store.put(token, BASE + 126, &[1]), Ok(()));
         kunit_assert_eq!(store.put(token, BASE + 127, &[1]), Err(Denied::Bounds));
@@ -276,7 +276,7 @@ mod tests {
         kunit_assert_eq!(register(0), Ok(()));
         kunit_assert_eq!(store.put(new, BASE, &[1]), Err(Denied::Bounds));
         kunit_assert_eq!(store.table.revoke(new, OWN), Ok(()));
-        // The same for pieces that were live.
+        // Live pieces do not outlive the region either.
         store.stage(new, &[(0, 64)])?;
         kunit_assert_eq!(register(64), Ok(()));
         store.table.remove(new.index());
@@ -359,8 +359,8 @@ mod tests {
         Ok(())
     }
 
-    /// The next buffer is mapped before the invalidation that is queued has been executed, while
-    /// an access still runs; the registration behind it has to wait for that.
+    /// The next buffer is mapped before the queued invalidation is executed, while an access still
+    /// runs; the registration behind the invalidation waits for the access.
     #[test]
     fn srp_maps_before_its_invalidation_is_executed() -> Result {
         let store = Store::new(16384)?;
@@ -387,7 +387,7 @@ mod tests {
         Ok(())
     }
 
-    /// The base address is made of the XID and has nothing to do with where the pages are.
+    /// The base address is made of the XID and is unrelated to the addresses of the pages.
     #[test]
     fn nfs_chooses_the_base_address_freely() -> Result {
         let store = Store::new(16384)?;
@@ -446,7 +446,7 @@ mod tests {
             kunit_assert_eq!(store.put(new, BASE, &[1]), Err(Denied::Token));
             old = new;
         }
-        // A mapping after all takes the place of the old one.
+        // A new mapping takes the place of the old one.
         store.stage(token, &[(6000, 64)])?;
         assert!(!store.register(token, WRITE, 2048));
         assert!(store.register(token, WRITE, 64));
@@ -524,7 +524,7 @@ mod tests {
         Ok(())
     }
 
-    /// Stages `parts` with a request; the number of that.
+    /// Stages `parts` with a request, and returns its number.
     fn prepare(store: &Store, token: Token, parts: &[(usize, usize)]) -> Result<u32> {
         let mut prepared = store.table.prepare(token.index(), parts.len())?;
         let list = prepared.list().ok_or(EINVAL)?;
@@ -548,7 +548,7 @@ mod tests {
             )?;
         }
         kunit_assert_eq!(store.table.lists(token.index()), (0, WAITING));
-        // In any order, each third one is not carried out.
+        // In any order; every third request is not carried out.
         for (round, at) in cases((0..WAITING).map(|n| n * 7 % WAITING).enumerate()) {
             let number = *numbers.get(at).ok_or(EINVAL)?;
             // CAST: a few hundred.
@@ -571,7 +571,7 @@ mod tests {
         let (spares, waiting) = store.table.lists(token.index());
         kunit_assert_eq!(waiting, 0);
         assert!((1..=MOST_SPARES).contains(&spares));
-        // The mapping of one that is too long is kept for later, too.
+        // The list of a registration that is too long is kept, too.
         let number = prepare(&store, token, &[(0, 1)])?;
         let made = store
             .table

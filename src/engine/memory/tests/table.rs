@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Slots of the memory table: who gets which, what is left of the last owner, when they come back.
+//! Slots of the memory table: allocation, traces of the last owner, and reuse.
 
 use kernel::{
     impl_has_work,
@@ -32,7 +32,7 @@ use crate::{
     }, //
 };
 
-/// Removes a region in a thread of its own.
+/// A removal of a region in a separate thread.
 #[pin_data]
 struct Removal {
     table: Arc<MemoryTable>,
@@ -68,7 +68,7 @@ impl WorkItem for Removal {
     }
 }
 
-/// How many regions each thread of a group makes, and how often it makes them anew.
+/// The number of regions that each thread of a group makes, and the number of its rounds.
 const CROWD_REGIONS: usize = 100;
 const CROWD_ROUNDS: u32 = 4;
 
@@ -77,7 +77,7 @@ const CROWD_ROUNDS: u32 = 4;
 struct Member {
     table: Arc<MemoryTable>,
     name: u64,
-    /// The token of each of its regions that are left at the end; 0 for none.
+    /// The tokens of the regions left at the end; 0 for none.
     tokens: [Atomic<u32>; CROWD_REGIONS],
     #[pin]
     over: Event,
@@ -101,7 +101,7 @@ impl Member {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// A region whose base is the member's name: nobody else's answers there.
+    /// Adds a region with the member's name as its base: no other member's region has that base.
     fn add(&self) -> Result<Token> {
         let attr = attr(AccessFlags::empty(), self.name, 0);
         self.table.add_fixed(SpanList::EMPTY, attr)
@@ -114,7 +114,7 @@ impl Member {
         access.is_ok()
     }
 
-    /// Adds and removes, and leaves all of the last round.
+    /// Adds and removes regions, and leaves all of the last round.
     fn toil(&self) {
         for round in 1..=CROWD_ROUNDS {
             for place in &self.tokens {
@@ -143,7 +143,7 @@ impl WorkItem for Member {
     }
 }
 
-/// Lets `members` threads work on one table at once, and waits for them.
+/// Has `count` threads work on one table at once, and waits for them.
 fn members(count: u64) -> Result<KVec<Arc<Member>>> {
     let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
     let queue = ProcessQueue::new(c"ndk_test")?;
@@ -238,7 +238,7 @@ mod tests {
             assert!(!core::mem::replace(&mut seen[index as usize], true));
         }
         kunit_assert_eq!(store.fixed(16, WRITE)?.index(), 11);
-        // Those that stayed are what they were.
+        // The other regions are as they were.
         for index in cases([2, 5, 6, 7, 8]) {
             let token = tokens.iter().find(|t| t.index() == index);
             assert!(token.is_some_and(|t| store.takes(*t)));
@@ -301,7 +301,7 @@ mod tests {
         let queue = ProcessQueue::new(c"ndk_test")?;
         let access = table.access(token, PEER, AccessFlag::RemoteWrite, BASE, 16);
         let _ = queue.enqueue(removal.clone());
-        // No new access begins from some time on, and the old one still has its memory.
+        // New accesses fail from some time on, and the old one still has its memory.
         let mut refused = None;
         wait_until(|| {
             let another = table.access(token, PEER, AccessFlag::RemoteWrite, BASE, 1);
@@ -318,7 +318,7 @@ mod tests {
         kunit_assert_eq!(refused, Some(Denied::Token));
         assert!(usable);
         assert!(buffer.is(0, 16, 9));
-        // The slot may be used again from now on.
+        // The slot may be used again.
         let spans = SpanList::of(buffer.span())?;
         let next = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
         kunit_assert_eq!(next.index(), token.index());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Windows: what may be bound to what, what it grants to whom, and when that ends.
+//! Windows: binding, rights, users, and the end of a binding.
 
 use kernel::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::{
     kunit::harness::cases, //
 };
 
-/// A table with one region of 256 bytes, which grants everything, and one window.
+/// A table with one region of 256 bytes and one window.
 struct Frame {
     store: Store,
     region: Token,
@@ -173,7 +173,7 @@ mod tests {
             (frame.window, frame.region, STRANGER),
             (frame.window, far, STRANGER),
             (foreign, frame.region, STRANGER),
-            // Nobody's peer.
+            // A user without a queue pair.
             (frame.window, frame.region, OWNER),
         ]) {
             kunit_assert_eq!(table.bind(window, region, user, READ, BASE, 1), bad);
@@ -203,7 +203,7 @@ mod tests {
         for region in cases([fast, other, frame.window, gone, stale, absent]) {
             kunit_assert_eq!(bind(frame.window, region), bad);
         }
-        // Nor is anything but a window bound to it.
+        // Only a window is bound to a region.
         for window in cases([fast, frame.region, gone, absent]) {
             kunit_assert_eq!(bind(window, frame.region), bad);
         }
@@ -260,7 +260,7 @@ mod tests {
         assert!(frame.store.buffer.is(64, 41, 2));
         assert!(frame.store.buffer.is(105, 5, 3));
         assert!(frame.store.buffer.is(110, 18, 2));
-        // One ends, the others and the region do not notice.
+        // The end of one window leaves the others and the region as they are.
         kunit_assert_eq!(table.revoke(second, OWN), Ok(()));
         kunit_assert_eq!(frame.store.put(second, BASE + 64, &[2]), Err(Denied::Token));
         assert!(frame.grants(w, PEER, READ, 64));
@@ -322,7 +322,7 @@ mod tests {
         kunit_assert_eq!(store.put(frame.window, BASE, &[1]), Ok(()));
         store.table.remove(frame.region.index());
         kunit_assert_eq!(store.put(frame.window, BASE, &[2]), Err(Denied::Token));
-        // Also not when the slot has a new owner, whatever key that comes to.
+        // Nor when the slot has a new owner, at any key.
         for _ in 0..300 {
             let next = store.fixed(256, ALL)?;
             kunit_assert_eq!(next.index(), frame.region.index());
@@ -349,7 +349,7 @@ mod tests {
         let table = &frame.store.table;
         kunit_assert_eq!(frame.bind(frame.window, ALL, 0, 16), Ok(()));
         table.remove(frame.region.index());
-        // Whoever gets the slot next: at some key its token equals the old one.
+        // The next owner of the slot: at some key its token equals the old one.
         let mut attr = attr(ALL, BASE, 256);
         attr.domain = OTHER;
         let mut met = false;
@@ -408,7 +408,7 @@ mod tests {
         assert!(!frame.grants(window, PEER, ALL, 0));
         kunit_assert_eq!(table.revoke_remote(window, PEER), bad);
         assert!(frame.store.takes(frame.region));
-        // Bound on the other queue pair, it is that one's.
+        // Bound on the other queue pair, the window is for the peer of that queue pair.
         let next = bumped(window, 1);
         kunit_assert_eq!(
             table.bind(next, frame.region, OTHER_PEER, ALL, BASE, 1),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is said of queue pairs and completion queues is what they are doing.
+//! The details of queue pairs and completion queues agree with their activity.
 
 #[kernel::macros::kunit_tests(ndk_engine_qp_details)]
 mod tests {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of a queue pair: flush, graceful close, destruction, and a new life after a reset.
+//! The end of a queue pair: flush, graceful close, destruction; and its use after a reset.
 
 use kernel::prelude::*;
 
@@ -155,7 +155,7 @@ mod tests {
         let status = Status::Flushed;
         manual.arrive(Wc { status, ..MESSAGE });
         assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
-        // Now nothing is in the way.
+        // No older request or receive is in the way now.
         manual.end.post(4, SEND, &[])?;
         manual.end.receive(2, &[])?;
         assert!(manual.end.sends.brings(4, Status::Flushed));
@@ -167,7 +167,7 @@ mod tests {
     fn a_receive_in_use_completes_before_those_behind_it_are_flushed() -> Result {
         let mut manual = posted(0, 3)?;
         kunit_assert_eq!(manual.take(), Taken::Ready);
-        // One at a time.
+        // One receive at a time.
         kunit_assert_eq!(manual.take(), Taken::Closed);
         manual.end.qp.fail();
         assert!(manual.end.receives.is_silent());
@@ -294,7 +294,7 @@ mod tests {
         for context in cases(0..8) {
             a.post(context, write(sink.remote(0)), &[source.whole()])?;
         }
-        // Nobody posts a receive, so these two never end by themselves.
+        // No receive is posted, so these two sends never end by themselves.
         a.post(8, SEND, &[])?;
         b.post(0, SEND, &[])?;
         let qp = a.qp.clone();
@@ -302,7 +302,7 @@ mod tests {
         let threads = ProcessQueue::new(c"ndk_flush")?;
         assert!(other_task.begin(&threads));
         assert!(other_task.is_done());
-        // Some were done, the rest was not; all are notified, in order, and before it returned.
+        // Some requests were done, others not; all completed in order, before the call returned.
         let mut statuses = [None; 9];
         for (context, status) in cases((0..).zip(&mut statuses)) {
             let entry = a.sends.poll();
@@ -391,7 +391,7 @@ mod tests {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         let qp = manual.end.qp.clone();
         qp.fail();
-        // Saw the error, and has yet to flush what it put in.
+        // The post saw the error state, and has yet to flush its request.
         let mut posting = qp.posting();
         let posted = posting.post(
             test_posted(9, [].into_iter()),
@@ -436,7 +436,7 @@ mod tests {
         manual.finish(0, Status::Flushed);
         assert!(manual.end.sends.brings(0, Status::Flushed));
         kunit_assert_eq!(manual.end.qp.modify(QpState::Reset), Err(EBUSY));
-        // The refusal left everything as it was.
+        // The refusal had no effect.
         manual.end.post(1, SEND, &[])?;
         assert!(manual.end.sends.brings(1, Status::Flushed));
         manual.arrive(MESSAGE);
@@ -505,13 +505,13 @@ mod tests {
         assert!(qp.admit_peer(old.id).is_none());
         qp.peer_gone(old.id);
         kunit_assert_eq!(qp.state(), QpState::Rts);
-        // All of it is there for the right one.
+        // The request and the receive are there for the present connection.
         assert!(qp.admit_peer(next.id).is_some());
         kunit_assert_eq!(qp.take_receive(next.id, &mut receive), Taken::Ready);
         qp.finish_receive(&mut receive, MESSAGE);
         assert!(manual.end.receives.brings(1, Status::Success));
         kunit_assert_eq!(qp.start(next.id, &mut wqe), Next::Ready);
-        // One that has begun ends here, and the earlier one gets no next.
+        // A started request ends here, and the earlier transport gets no next one.
         manual.end.post(2, SEND, &[])?;
         kunit_assert_eq!(qp.complete_and_start(old.id, &mut wqe), Next::Nothing);
         assert!(manual.end.sends.brings(1, Status::Success));
@@ -553,7 +553,7 @@ mod tests {
             }
             let seq = manual.start().ok_or(EINVAL)?;
             kunit_assert_eq!(qp.state(), QpState::Rts);
-            // There is no room, and in later lives the queue has failed.
+            // There is no room, and in later lives the completion queue has failed.
             manual.finish(seq, Status::Success);
             flush_work(manual.end.device());
             kunit_assert_eq!(qp.state(), QpState::Err);
@@ -580,7 +580,8 @@ mod tests {
         }
         assert!(manual.start().is_some());
         assert!(manual.go_on().is_some());
-        // The second finds no room, and the third was to begin under the same hold of the lock.
+        // The second entry finds no room; the third request was to begin under the same hold of the
+        // lock.
         assert!(manual.go_on().is_none());
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         assert!(manual.end.sends.brings(0, Status::Success));
@@ -676,7 +677,7 @@ mod tests {
             }
             manual.attach()?;
             kunit_assert_eq!(manual.take(), Taken::Empty);
-            // Whoever ended the last connection comes to its receives only now.
+            // The task that ended the last connection comes to its receives only now.
             manual.end.qp.end_receives();
             manual.end.receive(1, &[])?;
             kunit_assert_eq!(manual.fake.receives.get(), 1);

@@ -2,7 +2,8 @@
 
 //! Local requests that are carried out inside the post, and those that have to wait.
 //!
-//! The transport is the test itself: what it is not asked to start was carried out without it.
+//! The test acts as the transport: a request that it is not asked to start was carried out inside
+//! the post.
 
 #[kernel::macros::kunit_tests(ndk_engine_qp_post)]
 mod tests {
@@ -99,7 +100,7 @@ mod tests {
         assert!(!valid(&manual, token));
         let send = manual.start().ok_or(EINVAL)?;
         let register = manual.start().ok_or(EINVAL)?;
-        // Begun is in the way as well.
+        // A started request is in the way as well.
         manual.finish(register, Status::Success);
         assert!(manual.end.sends.is_silent());
         manual.end.post(3, make, &[])?;
@@ -109,7 +110,7 @@ mod tests {
         let last = manual.start().ok_or(EINVAL)?;
         manual.finish(last, Status::Success);
         assert!(manual.end.sends.brings(3, Status::Success));
-        // And now it is idle again.
+        // The queue is idle again.
         manual.end.post(4, make, &[])?;
         assert!(valid(&manual, token));
         assert!(manual.end.sends.brings(4, Status::Success));
@@ -171,7 +172,7 @@ mod tests {
         let access = domain.device().regions.access(token, user, RIGHTS, BASE, 8);
         assert!(access.is_ok());
         manual.end.post(2, invalidate(token), &[])?;
-        // It was left to the transport, and nothing is closed before that begins.
+        // The request was left to the transport; the region stays valid until that begins.
         assert!(manual.end.sends.is_silent());
         assert!(valid(&manual, token));
         assert!(manual.start().is_some());

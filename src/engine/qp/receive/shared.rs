@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives that a program posts without a call: they are fetched when a message finds none, and
-//! cancelled in error.
+//! Receives that a program posts without a call: fetched when a message finds none, and cancelled
+//! in error.
 //!
-//! Those that were posted when a queue pair enters the error state are cancelled then, later ones
-//! when they are found: see [`looking`](crate::engine::looking). Those that are left when it is
-//! destroyed end without a completion.
+//! Receives that are posted when a queue pair enters the error state are cancelled then, later ones
+//! when a look finds them: see [`looking`](crate::engine::looking). Receives that are left when the
+//! queue pair is destroyed end without a completion.
 //!
 //! Tests: `engine/qp/tests/shared.rs`.
 
@@ -36,15 +36,15 @@ use crate::{
 const FLUSHED_AT_ONCE: u32 = 16;
 
 impl QueuePair {
-    /// Has a program post receives without a call. Before the queue pair is used. May sleep.
+    /// Lets a program post receives without a call. Before the queue pair is used. May sleep.
     pub(crate) fn share_receives(&self, receives: ProgramReceives) -> Result {
         let shared = KBox::new(receives, GFP_KERNEL)?;
         self.rq.lock().shared = Some(shared);
         Ok(())
     }
 
-    /// Takes a receive that the program has posted without a call; if there is none it is looked
-    /// for again soon.
+    /// Takes a receive that the program has posted without a call; if there is none, a look follows
+    /// soon.
     #[cold]
     pub(super) fn take_shared(
         self: &Arc<Self>,
@@ -69,7 +69,7 @@ impl QueuePair {
         }
     }
 
-    /// The receive to be cancelled next.
+    /// The next receive to cancel.
     pub(super) fn next_to_cancel(&self, rq: &mut ReceiveQueue) -> Option<Context> {
         let own = rq.aborted.take().or_else(|| Some(rq.ring.leave()?.0));
         own.or_else(|| self.next_shared(rq))
@@ -82,7 +82,7 @@ impl QueuePair {
         Some(rq.ring.leave()?.0)
     }
 
-    /// All receives were cancelled: those that a program posts from now on are looked for.
+    /// Arms the look for receives that the program posts after all others were cancelled.
     #[cold]
     pub(super) fn look_in_error(self: &Arc<Self>, rq: &mut ReceiveQueue) {
         if let Some(shared) = &mut rq.shared {
@@ -109,7 +109,7 @@ impl ReceiveQueue {
 }
 
 impl Expires for QueuePair {
-    /// It is time to look for receives that a program has posted.
+    /// Looks for receives that the program has posted.
     fn expired(this: Arc<Self>) {
         let mut guard = this.rq.lock();
         let rq = &mut *guard;
@@ -133,7 +133,7 @@ impl Expires for QueuePair {
         }
         if shared.fetch(&mut rq.ring, this.device(), this.params.number) {
             rq.stop_waiting();
-            // Under the lock: a task must not be preempted that has ended the wait and not said so.
+            // Under the lock: a task that has ended the wait must not be preempted before this.
             this.receive_arrived();
         } else {
             shared.go_on(WAITING);

@@ -76,13 +76,13 @@ struct SendEntry {
 /// The treatment of requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SendMode {
-    /// They are carried out.
+    /// Requests are carried out.
     Open,
-    /// Those before this one are carried out, and then the queue pair fails: a graceful close.
+    /// Requests before `stop_at` are carried out, then the queue pair fails: a graceful close.
     Closing { stop_at: u32 },
-    /// Those that were not started are cancelled.
+    /// Requests that were not started are cancelled.
     Flushing {
-        /// A graceful close came to its end, with all carried out.
+        /// A graceful close has ended, with all its requests carried out.
         graceful: bool,
     },
 }
@@ -102,13 +102,13 @@ const BLANK: SendEntry = SendEntry {
 pub(crate) enum Next {
     /// The WQE holds the next request, which now counts as started.
     Ready,
-    /// Nothing may be started: the queue is empty, flushing, or waits for reads to be done.
+    /// No request may be started, as when the queue is empty, flushing, or waits for reads.
     Nothing,
 }
 
-/// What [`SendQueue::retire`] did.
+/// The result of [`SendQueue::retire`].
 pub(crate) struct Retired {
-    /// There may be more to complete.
+    /// There may be more requests to complete.
     pub(crate) more: bool,
     /// The completion queue did not take an entry.
     pub(crate) lost: bool,
@@ -124,22 +124,22 @@ pub(crate) struct SendQueue {
     max_inline: usize,
     /// The first request that was not started.
     next: u32,
-    /// The first request that is held back: it and those after it were posted deferred.
+    /// The first request that is held back: this and later ones were posted deferred.
     ready: u32,
     reads: u32,
-    /// Those of the present or the last connection.
+    /// The limits of the present or the last connection.
     pub(crate) limits: ReadLimits,
     mode: SendMode,
-    /// Nothing is reported any more.
+    /// No completion is reported any more.
     pub(crate) silent: bool,
-    /// A request has failed: nothing is begun after it, and no close is graceful any more.
+    /// A request has failed: no later one is started, and no close is graceful any more.
     failed: bool,
-    /// The transport and the end of it, while there is a connection.
+    /// The transport and this side's end of it, while there is a connection.
     doorbell: Option<(Arc<dyn Transport>, usize)>,
 }
 
 impl SendQueue {
-    /// May sleep.
+    /// An empty queue. May sleep.
     pub(crate) fn new(caps: &QpCaps, gfp: Gfp) -> Result<Self> {
         let width = caps.send_sge.max(caps.read_sge);
         let requests = RequestQueue::new(caps.send_wr, width, BLANK, gfp)?;
@@ -161,7 +161,7 @@ impl SendQueue {
         })
     }
 
-    /// Gives back what the queue holds, to be dropped where that may sleep; it takes nothing more.
+    /// Takes the memory of the queue, to be dropped where that may sleep: no request fits any more.
     pub(crate) fn take_memory(&mut self) -> impl Sized {
         let requests = core::mem::replace(&mut self.requests, RequestQueue::EMPTY);
         (requests, core::mem::replace(&mut self.inline, KVVec::new()))
@@ -233,8 +233,8 @@ impl SendQueue {
         self.requests.is_empty() && self.mode == SendMode::Open && !self.failed
     }
 
-    /// Reports a request that succeeded without a place in the queue; returns true if the
-    /// completion queue did not take it: then nothing is begun after it.
+    /// Reports a request that succeeded without a place in the queue. Returns true if the
+    /// completion queue did not take the entry: then no request is started any more.
     #[inline]
     pub(crate) fn push_cqe(
         &mut self,
@@ -262,7 +262,7 @@ impl SendQueue {
         (self.doorbell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
     }
 
-    /// Sets the transport that is notified of requests that wait; returns the last one.
+    /// Sets the transport to notify of requests that wait; returns the previous one.
     pub(crate) fn connect(
         &mut self,
         doorbell: Option<(Arc<dyn Transport>, usize)>,
@@ -270,12 +270,12 @@ impl SendQueue {
         core::mem::replace(&mut self.doorbell, doorbell)
     }
 
-    /// Holds nothing back any more.
+    /// Releases the requests that are held back.
     pub(crate) fn release(&mut self) {
         self.ready = self.requests.tail();
     }
 
-    /// Takes the next request that may begin; none as long as `wqe` has another one.
+    /// Takes the next request that may begin; none as long as `wqe` has another request.
     pub(crate) fn start(&mut self, wqe: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.limits.outbound);
         let held = next == self.ready || !self.may_start(next) || wqe.sges.is_in_use();
@@ -309,8 +309,7 @@ impl SendQueue {
         self.requests.context(seq).unwrap_or_default()
     }
 
-    /// Ends the request of `wqe`: its elements are back, and what it brought is as long as `wqe`
-    /// says.
+    /// Ends the request of `wqe`: takes its elements back, and the length from `wqe`.
     pub(crate) fn end(&mut self, wqe: &mut SendWqe, status: Status) {
         self.requests.give_back(&mut wqe.sges);
         let Some(entry) = self.requests.get_mut(wqe.seq) else {
@@ -321,14 +320,14 @@ impl SendQueue {
         }
         entry.stage = Stage::Done(status);
         entry.length = wqe.length;
-        // From now on, and not when the queue pair fails: nothing comes in between.
+        // Here, and not when the queue pair fails: no request starts in between.
         self.failed |= !matches!(status, Status::Success | Status::Flushed);
         self.reads -= u32::from(entry.work.is_read());
     }
 
-    /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
+    /// Completes the requests that are done at the front of the queue, a batch at most.
     ///
-    /// `drained` returns true if the peer touches nothing any more: only then is anything
+    /// `drained` returns true if the peer accesses no memory any more: only then is a request
     /// cancelled.
     #[inline]
     pub(crate) fn retire(&mut self, drained: impl FnOnce() -> bool, params: &QpParams) -> Retired {
@@ -349,14 +348,14 @@ impl SendQueue {
             };
             let failed = !status.is_success();
             if failed {
-                // Before the consumer learns of it, and looks what the region is good for.
+                // Before the completion, after which the consumer may look at the region.
                 entry.unstage(device);
             }
             if (failed || entry.flags.contains(SendFlag::Signaled)) && !self.silent {
                 let entry = entry.completion(context, params.cookie, status);
                 lost |= cq.report(params.number, &entry).is_err();
             }
-            // One that could not be reported is as bad.
+            // A completion that got lost counts as a failure.
             self.failed |= failed | lost;
             if status == Status::Flushed {
                 device.count(Counter::Flushes, 1);
@@ -369,7 +368,7 @@ impl SendQueue {
         }
     }
 
-    /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
+    /// Begins a flush: requests not started stay so, and [`SendQueue::retire`] cancels them.
     pub(crate) fn flush(&mut self) {
         if !self.is_flushing() {
             let graceful = self.is_at_stop() && !self.failed;
@@ -377,7 +376,7 @@ impl SendQueue {
         }
     }
 
-    /// Nothing that is posted from now on is carried out.
+    /// Begins a graceful close: no request that is held back or posted later is carried out.
     pub(crate) fn stop_here(&mut self) {
         if self.mode == SendMode::Open {
             self.mode = SendMode::Closing {
@@ -386,7 +385,7 @@ impl SendQueue {
         }
     }
 
-    /// Returns true if all that a graceful close waits for is carried out.
+    /// Returns true if all requests that a graceful close waits for were carried out.
     pub(crate) fn is_at_stop(&self) -> bool {
         let stop_at = self.requests.head();
         self.mode == SendMode::Closing { stop_at }
@@ -412,13 +411,13 @@ impl SendQueue {
         matches!(self.mode, SendMode::Closing { .. })
     }
 
-    /// Returns true if a graceful close came to its end, with all carried out.
+    /// Returns true if a graceful close has ended, with all its requests carried out.
     pub(crate) fn has_stopped(&self) -> bool {
         self.mode == SendMode::Flushing { graceful: true }
     }
 
-    /// Ready for a new life after a reset: what is still there is dropped, a batch of it in each
-    /// call. Returns true if that was all.
+    /// Makes the queue ready after a reset: drops the requests that are left, a batch in each call.
+    /// Returns true if none is left.
     pub(crate) fn reset(&mut self, device: &RdmaDevice) -> bool {
         for _ in 0..BATCH {
             let Some((_, entry)) = self.requests.leave() else {
@@ -450,11 +449,11 @@ impl SendQueue {
 }
 
 impl SendEntry {
-    /// The end of the request, if it has ended, or is to be flushed.
+    /// The final status of the request, if it has ended or is to be flushed.
     #[inline]
     fn ended(&self, flushing: bool, drained: bool) -> Option<Status> {
         match self.stage {
-            // The peer went; the owner has not cancelled anything yet.
+            // The peer is gone; the owner has not cancelled the requests yet.
             Stage::Done(Status::Flushed) if !flushing => None,
             Stage::Done(status) => Some(status),
             Stage::Posted if drained => Some(Status::Flushed),
@@ -462,7 +461,8 @@ impl SendEntry {
         }
     }
 
-    /// Gives back what a request that was not carried out keeps elsewhere.
+    /// Drops the staged list, or notifies the owner of the window, of a request that was not
+    /// carried out.
     fn unstage(&self, device: &RdmaDevice) {
         match self.work {
             SendOp::RegMr {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives that a program posts without a call: which message gets which, and what becomes of those
-//! that none gets.
+//! Receives that a program posts without a call: the order in which messages take them, and the end
+//! of those that no message takes.
 
 use kernel::{
     prelude::*,
@@ -23,7 +23,7 @@ use crate::{
 
 /// The number of receives that the program's queue takes.
 const LIMIT: u32 = 100;
-/// The number of elements that each may have.
+/// The number of elements that each receive may have.
 const WIDTH: u32 = 2;
 
 /// Two connected ends, the receives of the second one posted by a program.
@@ -114,7 +114,7 @@ mod tests {
             assert!(program.posts(n as u32..n as u32 + 1));
             assert!(qp_pair.b.receives.brings(n, Status::Success));
         }
-        // By a call, too.
+        // The same for a receive that is posted by a call.
         qp_pair.a.post(5, SEND, &[])?;
         assert!(wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == 6));
         qp_pair.b.receive(5, &[])?;
@@ -170,7 +170,7 @@ mod tests {
         assert!(program.posts(0..LIMIT));
         drop(qp_pair.b);
         assert!(receives.is_silent());
-        // Nobody looks there any more.
+        // No look takes receives out any more: the program's queue stays full.
         assert!(!program.post(LIMIT, WIDTH, 1, &[]));
         Ok(())
     }
@@ -225,7 +225,7 @@ mod tests {
         receives.begin(IN_ERROR);
         kunit_assert_eq!(receives.next_look(), Some(1_000_000));
         for _ in 0..1000 {
-            // For no later time, and earlier where a message waits.
+            // Not armed for a later time, but for an earlier one if a message waits.
             assert!(receives.next_look().is_none());
         }
         receives.begin(WAITING);
@@ -233,7 +233,7 @@ mod tests {
         receives.go_on(WAITING);
         assert!(receives.next_look().is_none());
         kunit_assert_eq!(host.take_slot(now), now);
-        // Its time has come, and its slot has not; there is one for it, once.
+        // The time of the look has come, its slot has not; the look takes one slot only.
         for _ in 0..10 {
             kunit_assert_eq!(receives.slot_to_come(&host), Some(10_000));
             assert!(receives.next_look().is_none());
@@ -271,9 +271,9 @@ mod tests {
         assert!(wait_until(|| qp_pair.b.qp.modify(QpState::Reset).is_ok()));
         qp_pair.b.qp.modify(QpState::Init)?;
         assert!(program.posts(0..60));
-        // No later look finds them.
+        // No later look finds these receives.
         let _clock = StoppedClock::new();
-        // As a failure does it, with a timer of before that runs out in between.
+        // As in a failure, with an earlier timer that runs out in between.
         qp_pair.b.qp.rq.lock().begin_flush();
         let seen = || {
             let rq = qp_pair.b.qp.rq.lock();

@@ -65,7 +65,7 @@ mod tests {
         assert!(srq_users.users[1].receives.brings(2, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
-        // At once, where fewer are there already.
+        // At once, if fewer are there already.
         srq_users.shared.srq.set_limit(4)?;
         kunit_assert_eq!(srq_users.limits(), 2);
         Ok(())
@@ -139,7 +139,7 @@ mod tests {
         kunit_assert_eq!(moved, 16);
         srq_users.senders[1].post(0, SEND, &[])?;
         assert!(srq_users.waits(1));
-        // Neither a look nor a second message finds one, and no number falls.
+        // Neither a look nor a second message finds a receive, and the number does not fall.
         SharedReceive::expired(srq.clone());
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.waits(2));
@@ -165,7 +165,7 @@ mod tests {
             assert!(program.gives(context));
         }
         let srq = &srq_users.shared.srq;
-        // Not as one that no program shares.
+        // Not like a queue that no program shares.
         assert!(srq.is_shared());
         kunit_assert_eq!(srq.resize(16), Err(ResizeError::TooMany));
         let (small, _) = receives(4, 4)?;
@@ -182,7 +182,7 @@ mod tests {
             srq_users.senders[0].post(n, SEND, &[])?;
             assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
-        // One that waits is served by the new queue.
+        // A waiting message is served by the new queue.
         srq_users.senders[2].post(6, SEND, &[])?;
         assert!(srq_users.waits(1));
         let (ring, program) = receives(3, 4)?;

@@ -96,7 +96,7 @@ mod tests {
         manual.end.post_with(105, SEND, SendFlags::empty(), &[])?;
         manual.end.post(106, WRITE, &[])?;
         kunit_assert_eq!(manual.start(), Some(0));
-        // A read makes room for the next, and the last one lets what is fenced begin.
+        // The end of a read makes room for the next; the last one lets the fenced request begin.
         for seq in cases(1..7) {
             kunit_assert_eq!(manual.go_on(), Some(seq));
             let silent = seq == 6;
@@ -122,7 +122,7 @@ mod tests {
         for seq in [1, 2] {
             manual.finish(seq, Status::Success);
         }
-        // Neither is the first.
+        // The last request is not the oldest either.
         assert!(manual.started.turn_to(3));
         assert!(manual.go_on().is_none());
         assert!(manual.end.sends.is_silent());
@@ -210,7 +210,7 @@ mod tests {
         manual.finish(1, Status::Success);
         kunit_assert_eq!(manual.start(), Some(2));
         assert!(!manual.started.wqe.forbidden);
-        // The write is no read and goes; the next read waits again.
+        // The write starts; the next read waits again.
         kunit_assert_eq!(manual.start(), Some(3));
         assert!(manual.start().is_none());
         for seq in [0, 2, 3] {
@@ -287,7 +287,7 @@ mod tests {
         manual.finish(1, Status::RemoteAccess);
         assert!(manual.end.sends.is_silent());
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
-        // Nothing begins any more, and what has begun is the transport's to end.
+        // No request begins any more, and the transport ends the started requests.
         assert!(manual.start().is_none());
         manual.finish(2, Status::Flushed);
         assert!(manual.end.sends.is_silent());
