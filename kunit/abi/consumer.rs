@@ -82,9 +82,11 @@ impl Heard {
         self.event.signal();
     }
 
-    /// Waits for the callback; returns its status and object. `ETIMEDOUT` when it does not come.
-    pub(super) fn wait<C>(&self) -> Result<(i32, *mut C)> {
+    /// Waits for the callback; returns its status and object. `ETIMEDOUT` when it does not come:
+    /// the record then stays for ever, since the callback may still come.
+    pub(super) fn wait<C>(self: &Arc<Self>) -> Result<(i32, *mut C)> {
         if !self.event.wait_timeout(wait_ms()) {
+            core::mem::forget(self.clone());
             return Err(ETIMEDOUT);
         }
         let object = self.object.load(Relaxed);
@@ -250,7 +252,7 @@ pub(super) struct Thing {
 impl Thing {
     /// # Safety
     ///
-    /// `object` is a live object of type `kind`.
+    /// `object` is a live object of type `kind`, with a table of type `D`.
     pub(super) unsafe fn new<C, D>(object: *mut C, kind: u32) -> Self {
         let head = object.cast::<Head>();
         Self {
@@ -262,7 +264,11 @@ impl Thing {
         }
     }
 
+    /// Returns entry `at` of the table; 0 beyond its end.
     pub(super) fn entry(&self, at: usize) -> usize {
+        if at >= self.entries {
+            return 0;
+        }
         // SAFETY: `at` is below the number of entries, and the table lives for ever.
         unsafe { self.table.cast::<usize>().add(at).read() }
     }

@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn ndk_writ_04_the_data_is_there_before_a_later_send_is_received() -> Result {
-        // The most bytes that one run of the transport moves.
-        const LEN: usize = 1 << 20;
+        // A page more than one run of the transport moves.
+        const LEN: usize = (1 << 20) + PAGE;
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(LEN, 0)?;
         let to = pair.b.buffer(LEN, 5)?;
         for (round, seed) in cases([(1, 0x68), (2, 0x79)]) {
             from.fill(seed);
             pair.b.receive(round, &[])?;
-            // CAST: a megabyte.
+            // CAST: little more than a megabyte.
             let list = [from.sge(0, LEN as u32)?];
             let posted = pair
                 .a

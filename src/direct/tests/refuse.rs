@@ -65,7 +65,7 @@ impl Bad {
 /// Every kind of bad memory at one end, with the objects that keep it alive.
 struct Traps {
     list: KVec<Bad>,
-    _kept: [Arc<MrBuffer>; 3],
+    kept: [Arc<MrBuffer>; 3],
 }
 
 impl Traps {
@@ -102,18 +102,18 @@ impl Traps {
         }
         Ok(Self {
             list,
-            _kept: [good, not_yet, foreign],
+            kept: [good, not_yet, foreign],
         })
     }
 
     fn are_untouched(&self) -> bool {
-        let mut all = self._kept.iter();
+        let mut all = self.kept.iter();
         all.all(|b| b.is_blank(0, LEN) && b.has_clean_edges())
     }
 }
 
 /// The request and element that an attempt makes of bad memory.
-type ConnectParams = fn(&Attempt, &Bad) -> (SendOp, Sge);
+type MakeRequest = fn(&Attempt, &Bad) -> (SendOp, Sge);
 
 /// One attempt, over a separate connection.
 struct Attempt {
@@ -185,7 +185,7 @@ impl Attempt {
 
 /// Returns true if `ask` ends with these statuses for every kind of bad memory at its own or far
 /// side.
-fn all_end(ask: ConnectParams, at_far: bool, request: Status, receive: Status) -> Result<bool> {
+fn all_end(ask: MakeRequest, at_far: bool, request: Status, receive: Status) -> Result<bool> {
     let mut n = 0;
     loop {
         let attempt = Attempt::new()?;
@@ -231,23 +231,23 @@ mod tests {
 
     #[test]
     fn bad_memory_in_a_send_is_a_local_error() -> Result {
-        let ask: ConnectParams = |_, bad| (SEND, bad.sge());
+        let ask: MakeRequest = |_, bad| (SEND, bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
         Ok(())
     }
 
     #[test]
     fn bad_memory_in_a_write_is_a_local_error() -> Result {
-        let ask: ConnectParams = |at, bad| (write(at.far.remote(0)), bad.sge());
+        let ask: MakeRequest = |at, bad| (write(at.far.remote(0)), bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
         Ok(())
     }
 
     #[test]
     fn bad_memory_for_what_a_read_brings_is_a_local_error() -> Result {
-        let ask: ConnectParams = |at, bad| (read(at.far.remote(0)), bad.sge());
+        let ask: MakeRequest = |at, bad| (read(at.far.remote(0)), bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
-        let ask: ConnectParams = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
+        let ask: MakeRequest = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
         let attempt = Attempt::new()?;
         let bad = Traps::new(&attempt.qp_pair.a)?;
         let (work, sge) = ask(&attempt, &bad.list[0]);
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn bad_memory_of_the_peer_is_refused_for_writes_reads_and_atomics() -> Result {
-        let asks: [ConnectParams; 4] = [
+        let asks: [MakeRequest; 4] = [
             |at, bad| (write(bad.remote()), at.near.sge(0, 8)),
             |at, bad| (write_immediate(bad.remote(), 1), at.near.sge(0, 8)),
             |at, bad| (read(bad.remote()), at.near.sge(0, 8)),
