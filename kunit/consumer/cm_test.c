@@ -148,7 +148,7 @@ static void read_depths_are_negotiated(struct kunit *test)
 	KUNIT_EXPECT_LE(test, pas->initiator_depth, 8);
 	KUNIT_EXPECT_EQ(test, pas->responder_resources, 2);
 
-	/* No side has more outstanding than the other one serves. */
+	/* No side has more reads outstanding than the other side serves. */
 	KUNIT_ASSERT_EQ(test, ib_query_qp(a->qp, &attr, IB_QP_MAX_QP_RD_ATOMIC, &init), 0);
 	KUNIT_EXPECT_EQ(test, attr.max_rd_atomic, 6);
 	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 2);
@@ -242,7 +242,7 @@ static void connect_to_nobody_is_refused(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, ndkc_bind(nobody), 0);
 	a = ndkc_active(test, ndkc_port(nobody), NULL);
-	/* The call itself may know it already. */
+	/* The call itself may return the error. */
 	ret = ndkc_connect(a, NULL, 0);
 	if (!ret) {
 		e = ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED);
@@ -252,7 +252,7 @@ static void connect_to_nobody_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, -ECONNREFUSED);
 }
 
-/* Resolves an address that is not the one under test: 0 or an error. */
+/* Resolves an address other than the one under test: 0 or an error. */
 static int resolve(struct kunit *test, struct ndkc_cm *cm, const char *addr)
 {
 	struct sockaddr_storage ss = {};
@@ -275,8 +275,8 @@ static int resolve(struct kunit *test, struct ndkc_cm *cm, const char *addr)
 }
 
 /*
- * 198.51.100.0/24 is reserved for documentation: there is no way to it.  The
- * bound is that of the wait in resolve().
+ * 198.51.100.0/24 is reserved for documentation: no route leads there.  The
+ * wait in resolve() is the bound.
  */
 static void foreign_address_fails_in_bounded_time(struct kunit *test)
 {
@@ -286,9 +286,9 @@ static void foreign_address_fails_in_bounded_time(struct kunit *test)
 }
 
 /*
- * A neighbour that no device of this host serves. Whoever runs the suites has
- * made a net for it: a device of the same kind at 192.0.2.1. What runs before
- * user space has no such net.
+ * A neighbour that no device of this host serves. The runner of the suites
+ * makes a net for it: a device of the same kind at 192.0.2.1. Suites that run
+ * before user space have no such net.
  */
 static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 {
@@ -351,7 +351,7 @@ static int wait_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
 }
 
 /*
- * nconnect=16, or a server that comes back: iw_cm keeps room for as many
+ * As with nconnect=16, or when a server comes back: iw_cm has room for as many
  * requests as the backlog says, and its worker is busy with the first.
  */
 static void more_than_the_backlog_connect_at_once(struct kunit *test)
@@ -446,7 +446,7 @@ static void destroy_id(void *arg)
 	ndkc_cm_destroy(arg);
 }
 
-/* svcrdma and SRP: QP first. The peer hears of it. */
+/* svcrdma and SRP destroy the QP first. The peer is told of it. */
 static void qp_destroyed_before_the_id(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -458,7 +458,7 @@ static void qp_destroyed_before_the_id(struct kunit *test)
 					   p->a->cm), 0);
 }
 
-/* The id goes while the connection is up; the QP is left to be destroyed. */
+/* The id goes while the connection is up; the QP goes later. */
 static void id_destroyed_before_the_qp(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -480,7 +480,7 @@ static void listener_destroyed_before_its_children(struct kunit *test)
 	expect_one_disconnect(test, p->a, p->b);
 }
 
-/* Requests that nobody has answered outlive the listener. */
+/* Unanswered requests outlive the listener. */
 static void listener_destroyed_while_requests_wait(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 8);
@@ -530,7 +530,7 @@ static int refuse_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
 	return -EPERM;
 }
 
-/* A handler that returns an error has its id destroyed by rdma_cm. */
+/* rdma_cm destroys the id of a handler that returns an error. */
 static void handler_refuses_the_request(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
@@ -556,7 +556,7 @@ static void accept_after_the_peer_has_gone(struct kunit *test)
 	b = ndkc_ep(test, child, NULL);
 	/*
 	 * The active id cannot be destroyed while it connects (iw_cm waits),
-	 * but its QP can be pulled to ERR.
+	 * but its QP can be moved to ERR.
 	 */
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(a, IB_QPS_ERR), 0);
 	ret = ndkc_accept(b, NULL, 0);
@@ -617,7 +617,7 @@ static void ipv6_wildcard_is_reached_over_ipv4(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
 	child = ndkc_take_child(listener);
 	KUNIT_ASSERT_NOT_NULL(test, child);
-	/* Plain addresses, not IPv4 ones dressed up as IPv6. */
+	/* Plain IPv4 addresses, not IPv4-mapped IPv6 ones. */
 	src = (struct sockaddr_in *)&child->id->route.addr.src_addr;
 	dst = (struct sockaddr_in *)&child->id->route.addr.dst_addr;
 	KUNIT_EXPECT_EQ(test, src->sin_family, AF_INET);
@@ -652,7 +652,7 @@ static void second_listener_on_a_port_is_refused(struct kunit *test)
 	ret = rdma_bind_addr(second->id, (struct sockaddr *)&ss);
 	if (!ret)
 		ret = rdma_listen(second->id, 4);
-	/* The latter for a loopback address: rdma_cm counts it as any. */
+	/* -EADDRNOTAVAIL at a loopback address, which rdma_cm counts as any. */
 	KUNIT_EXPECT_TRUE_MSG(test, ret == -EADDRINUSE ||
 			      ret == -EADDRNOTAVAIL, "%d", ret);
 }
@@ -698,7 +698,7 @@ static void qp_drained_and_destroyed_in_the_handler(struct kunit *test)
 				0);
 	}
 	p->b->cm->hook_arg = p->b;
-	/* pairs with nothing: events of @b come only after the disconnect */
+	/* needs no barrier: events of @b come only after the disconnect */
 	WRITE_ONCE(p->b->cm->hook, drain_hook);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(p->a->cm->id), 0);
 	KUNIT_ASSERT_NE(test,
@@ -771,13 +771,13 @@ static int ignore_event(struct iw_cm_id *id, struct iw_cm_event *event)
 	return 0;
 }
 
-/* What an identifier of rdma_cm says of itself. */
+/* The claims of an rdma_cm identifier about itself. */
 struct claim {
 	struct ib_qp *qp;
 	struct ib_device *device;
 };
 
-/* The end of rdma_connect(), for an identifier that says so of itself. */
+/* The last step of rdma_connect(), for an identifier with these claims. */
 static int connect_as(struct kunit *test, const struct claim *says, struct ndkc_ep *ep)
 {
 	struct rdma_cm_id *client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
@@ -795,7 +795,7 @@ static int connect_as(struct kunit *test, const struct claim *says, struct ndkc_
 	id->local_addr = ep->cm->id->route.addr.src_addr;
 	id->remote_addr = ep->cm->id->route.addr.dst_addr;
 	ret = iw_cm_connect(id, &param);
-	/* Waits for the answer, if there will be one. */
+	/* Waits for the answer, if one comes. */
 	iw_destroy_cm_id(id);
 	return ret;
 }
@@ -809,7 +809,7 @@ static int make_ready(struct ndkc_ep *ep)
 	return ret ?: ib_modify_qp(ep->qp, &attr, mask);
 }
 
-/* rdma_ucm has a program name any number, and its identifiers have no queue pair. */
+/* With rdma_ucm a program names any number, for an identifier without a QP. */
 static void only_its_own_identifier_connects_a_qp(struct kunit *test)
 {
 	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
@@ -819,17 +819,17 @@ static void only_its_own_identifier_connects_a_qp(struct kunit *test)
 	struct claim others_qp = { .qp = b->qp, .device = ndkc_dev };
 	struct claim no_device = { .qp = a->qp };
 
-	/* Not before its owner wants it to be connected. */
+	/* The owner has not moved the QP to RTR yet. */
 	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), -EINVAL);
 	KUNIT_ASSERT_EQ(test, make_ready(a), 0);
 	KUNIT_EXPECT_EQ(test, connect_as(test, &no_qp, a), -EINVAL);
 	KUNIT_EXPECT_EQ(test, connect_as(test, &others_qp, a), -EINVAL);
 	KUNIT_EXPECT_EQ(test, connect_as(test, &no_device, a), -EINVAL);
-	/* Where nobody listens. */
+	/* The port has no listener. */
 	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), 0);
 }
 
-/* What iw_cm finds when it is given the number of a queue pair. */
+/* Returns true if iw_cm finds the queue pair by its number. */
 static bool is_found(struct ndkc_ep *ep)
 {
 	struct ib_qp *qp = ndkc_dev->ops.iw_get_qp(ndkc_dev, ep->qp->qp_num);
@@ -864,7 +864,7 @@ static bool is_found_elsewhere(struct ndkc_ep *ep)
 	return look.found;
 }
 
-/* iw_cm holds what it finds while it asks the port mapper, and who destroys it waits as long. */
+/* iw_cm holds the QP while it asks the port mapper: a destroy waits as long. */
 static void only_a_qp_that_waits_to_be_connected_is_found(struct kunit *test)
 {
 	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
@@ -915,7 +915,7 @@ static void stop_listening(void *id)
 	iw_destroy_cm_id(id);
 }
 
-/* Somebody who listens on iw_cm at the address of @bound. */
+/* A stranger that listens on iw_cm at the address of @bound. */
 static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
 {
 	struct stranger *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
@@ -933,7 +933,7 @@ static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
 	return s;
 }
 
-/* The end of rdma_accept() with the queue pair of @ep, for a request to the address of @bound. */
+/* The last step of rdma_accept() with the QP of @ep; @bound has the address. */
 static int accept_as(struct kunit *test, struct stranger *s, struct ndkc_cm *bound,
 		     const struct claim *says, struct ndkc_ep *ep)
 {
@@ -966,7 +966,7 @@ static void only_its_own_identifier_accepts_with_a_qp(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, ndkc_bind(bound), 0);
 	s = stranger_at(test, bound);
-	/* Not before its owner wants it to be connected. */
+	/* The owner has not moved the QP to RTR yet. */
 	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &own, b), -EINVAL);
 	KUNIT_ASSERT_EQ(test, make_ready(b), 0);
 	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &no_qp, b), -EINVAL);

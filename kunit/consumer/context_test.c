@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The calls that consumers make from atomic context: post_send, post_recv,
- * poll_cq, req_notify_cq and map_mr_sg. Results are collected and judged in
- * the test thread; lockdep and the might_sleep() checks watch the rest.
+ * poll_cq, req_notify_cq and map_mr_sg. The test thread judges the results
+ * afterwards; lockdep and the might_sleep() checks watch the rest.
  */
 #include <linux/timer.h>
 
@@ -15,7 +15,7 @@ struct work {
 	struct ndkc_op *reg;
 	struct ndkc_mr *mr;
 	struct ndkc_cq *cq;
-	/* held around everything, to be atomic */
+	/* held around all calls, for atomic context */
 	spinlock_t lock;
 	struct timer_list timer;
 	struct completion done;

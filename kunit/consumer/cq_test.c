@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues: poll contexts, arming, and from where the provider
- * calls back.
+ * Completion queues: poll contexts, arming, and the context of the provider's
+ * calls.
  */
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
@@ -14,7 +14,7 @@
 #include "fixture.h"
 
 /**
- * struct upcall - what a comp_handler saw
+ * struct upcall - the record of a comp_handler
  * @calls: number of calls
  * @called: completed at each call
  * @poster: the task that is inside a post right now
@@ -276,7 +276,7 @@ static void missed_events_are_reported(struct kunit *test)
 					       IB_CQ_REPORT_MISSED_EVENTS), 0);
 }
 
-/* Vectors are spread over the processors as block queues are, so that both agree. */
+/* Vectors and block queues use the same spread over the processors. */
 static void vectors_are_respected(struct kunit *test)
 {
 	struct cpumask *masks __free(kfree) = NULL;
@@ -318,7 +318,7 @@ static void polling_takes_what_is_asked_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ib_poll_cq(f->cq->cq, 8, wc), 0);
 }
 
-/* Poll into an array at @at of room for @most, of which @n are there; how many came. */
+/* Polls into @at, where @n of @most entries are.  Returns the number added. */
 static int poll_at(struct fixture *f, u8 *at, int n, int most)
 {
 	return ib_poll_cq(f->cq->cq, most - n, (void *)(at + n * sizeof(struct ib_wc)));
@@ -378,7 +378,7 @@ static int load_thread(void *data)
 	return 0;
 }
 
-/* The classic loop: wait, poll until empty, arm, look again if told so. */
+/* The classic loop: wait, poll until empty, arm, poll again if told so. */
 static void no_wakeup_is_lost_under_load(struct kunit *test)
 {
 	struct fixture *f = make_fixture(test, 0);
@@ -428,10 +428,10 @@ static void no_wakeup_is_lost_under_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load->status, 0);
 }
 
-/* The longest, in microseconds. */
+/* The longest moderation period, in microseconds. */
 #define PERIOD	U16_MAX
 
-/* Moves the case to a CPU that is not the one of vector 0; false without one. */
+/* Moves the case to another CPU than that of vector 0; false without one. */
 static bool leave_cpu_of_vector_0(struct kunit *test)
 {
 	struct cpumask *masks __free(kfree) = NULL;
@@ -443,13 +443,13 @@ static bool leave_cpu_of_vector_0(struct kunit *test)
 	return here < nr_cpu_ids && !set_cpus_allowed_ptr(current, cpumask_of(here));
 }
 
-/* One message that another CPU completes; for where nothing may sleep. */
+/* Sends a message that another CPU completes; for atomic context. */
 static int message_from_here(struct fixture *f, struct ndkc_op *send)
 {
 	return ndkc_post_send_sge(f->p->a, send, 0, NULL, 0);
 }
 
-/* As called(), for where nothing may sleep: the call comes from another CPU. */
+/* As called(), for atomic context: the call comes from another CPU. */
 static bool called_elsewhere(struct fixture *f, int calls)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ndkc_timeout_ms());
@@ -468,9 +468,9 @@ static struct ndkc_op *posted_receive(struct kunit *test, struct fixture *f)
 }
 
 /*
- * The period ends in a softirq of this CPU, where the completions are added, and
- * there is none before the second completion: the period cannot end first,
- * however long this takes.  The calls come on the CPU of vector 0.
+ * The period ends in a softirq of this CPU, which adds the completions.  No
+ * softirq runs before the second completion: the period cannot end first,
+ * however long that takes.  The calls come on the CPU of vector 0.
  */
 static void moderated_cq_waits_for_the_count(struct kunit *test)
 {
@@ -491,7 +491,7 @@ static void moderated_cq_waits_for_the_count(struct kunit *test)
 	arm(prompt->cq, &prompt->u, IB_CQ_NEXT_COMP);
 	local_bh_disable();
 	ret = message_from_here(f, send[0]);
-	/* A call that is made at once comes before one that is due later. */
+	/* An immediate call comes before a call that is due later. */
 	ret = ret ?: message_from_here(prompt, send[1]);
 	in_time = called_elsewhere(prompt, 1);
 	early = atomic_read(&f->u.calls);
@@ -503,7 +503,7 @@ static void moderated_cq_waits_for_the_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, early, 0);
 	KUNIT_EXPECT_TRUE(test, late);
 	KUNIT_EXPECT_TRUE(test, called(f));
-	/* Nor does the period end in a second call. */
+	/* The end of the period makes no second call. */
 	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
 	NDKC_EXPECT_WC(test, recv[0], IB_WC_SUCCESS);
 	NDKC_EXPECT_WC(test, recv[1], IB_WC_SUCCESS);
@@ -525,7 +525,7 @@ static void moderated_cq_waits_for_the_period_at_most(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.calls), ARRAY_SIZE(periods));
 }
 
-/* Moderation that ib_core adjusts to the load: off until somebody asks for it. */
+/* Moderation that ib_core adjusts to the load: off by default. */
 static void cq_is_moderated_as_the_core_finds_best(struct kunit *test)
 {
 	struct ndkc_ep_attr attr = {};
@@ -581,16 +581,16 @@ static void cq_pool_serves_a_queue_pair(struct kunit *test)
 }
 
 /*
- * The end of a queue that core/cq.c polls: the provider's calls end first, then
- * the polling that they start, then the queue.  A call that runs or begins after
- * the second step starts the polling of a queue that is freed.  The operation of
- * the third step, of which one of two is called, says that this step has come.
+ * core/cq.c ends a queue that it polls in three steps: the provider's calls,
+ * then the polling that they start, then the queue.  A call that runs or begins
+ * after the second step starts the polling of a freed queue.  The third step is
+ * one of two operations of the device, which set @stopped here.
  */
 static struct {
 	int (*destroy_cq)(struct ib_cq *cq, struct ib_udata *udata);
 	void (*post_destroy_cq)(struct ib_cq *cq);
 	ib_comp_handler handler;
-	/* the handler takes until the queue is being freed, and then LINGER_MS */
+	/* the handler waits for the free of the queue, and LINGER_MS more */
 	bool slow;
 	bool entered;
 	bool freeing;
@@ -623,7 +623,7 @@ static void watched_post_destroy(struct ib_cq *cq)
 
 #define LINGER_MS	20
 
-/* Stays until the queue is being freed, and then long enough for a step too early. */
+/* Waits for the free to begin, and then for a step that comes too early. */
 static void linger(void)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ndkc_timeout_ms());
@@ -665,7 +665,7 @@ static struct ndkc_cq *watched_cq(struct kunit *test, int vector, bool slow)
 	return cq;
 }
 
-/* Returns how many calls came too late. */
+/* Returns the number of late calls. */
 static int free_watched(struct ndkc_cq *cq)
 {
 	struct ib_device *device = cq->cq->device;
@@ -683,8 +683,8 @@ static int free_watched(struct ndkc_cq *cq)
 }
 
 /*
- * The handler of a queue that core/cq.c polls only schedules that: it is called
- * where the completion is added.
+ * If core/cq.c polls a queue, the queue's handler only schedules that polling:
+ * the provider calls the handler where the completion is added.
  */
 static void polling_is_scheduled_where_a_completion_is_added(struct kunit *test)
 {
@@ -707,7 +707,7 @@ static void polling_is_scheduled_where_a_completion_is_added(struct kunit *test)
 	send = ndkc_op(test);
 	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, op, NULL, 0), 0);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&watch.called));
-	/* No softirq comes between. */
+	/* No softirq runs before the end of this section. */
 	local_bh_disable();
 	ret = ndkc_post_send_sge(p->a, send, 0, NULL, 0);
 	called = try_wait_for_completion(&watch.called);
@@ -725,8 +725,8 @@ struct elsewhere {
 };
 
 /*
- * The timer comes when the post has returned, and on top of this: a CPU with a call
- * on top of nothing counts as idle, and is given tasks that cannot run there.
+ * The timer interrupts this work after the post.  If it interrupted the idle
+ * task, the CPU would count as idle, and get tasks that cannot run there.
  */
 static void post_elsewhere(struct work_struct *work)
 {
@@ -741,9 +741,9 @@ static void post_elsewhere(struct work_struct *work)
 }
 
 /*
- * A call that moderation holds back comes from a timer, on the CPU where the
- * completion was added: it still runs when this CPU frees the queue.  It runs on
- * top of the worker that has posted, which so ends only after the queue.
+ * Moderation leaves the call to a timer, on the CPU that has added the
+ * completion: the call still runs when this CPU frees the queue.  The timer
+ * interrupts the worker that has posted, so the worker ends after the queue.
  */
 static void calls_end_before_the_polling_that_they_start(struct kunit *test)
 {
@@ -802,7 +802,7 @@ struct softirq {
 	bool left;
 };
 
-/* As a handler in softirq that is slow. */
+/* Acts as a slow handler in softirq. */
 static int softirq_thread(void *data)
 {
 	struct softirq *s = data;
@@ -818,8 +818,8 @@ static int softirq_thread(void *data)
 }
 
 /*
- * ib_poll_handler() arms a queue behind irq_poll_complete(), from where on
- * ib_free_cq() does not wait for it.
+ * ib_poll_handler() arms a queue after irq_poll_complete(): from there on
+ * irq_poll_disable() of ib_free_cq() does not wait for the handler.
  */
 static void cq_is_freed_behind_softirqs(struct kunit *test)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the device says about itself, and whether it keeps its word.
+ * The attributes of the device, and whether they hold.
  *
- * The limits are those below which an in-kernel consumer refuses the device
- * or runs with reduced function; each expectation names the consumer.
+ * Below each limit an in-kernel consumer refuses the device or runs with
+ * reduced function; the expectation names the consumer.
  */
 #include <linux/sizes.h>
 #include <rdma/ib_cache.h>
@@ -19,7 +19,7 @@ static void capabilities_let_every_consumer_in(struct kunit *test)
 				IB_DEVICE_MEM_MGT_EXTENSIONS);
 	/* else each PD costs a DMA MR */
 	KUNIT_EXPECT_TRUE(test, attr->kernel_cap_flags & IBK_LOCAL_DMA_LKEY);
-	/* else "rdma link delete" is refused */
+	/* else the core refuses "rdma link delete" */
 	KUNIT_EXPECT_TRUE(test, attr->kernel_cap_flags &
 				IBK_ALLOW_USER_UNREG);
 	/* else core/device.c hides the device from kernel consumers */
@@ -38,7 +38,7 @@ static void sge_limits_suit_every_consumer(struct kunit *test)
 	KUNIT_EXPECT_GE(test, attr->max_send_sge, 6);
 	/* nvmet with 16 KiB of inline data */
 	KUNIT_EXPECT_GE(test, attr->max_recv_sge, 5);
-	/* above 16 the NFS client takes it for its MR depth */
+	/* above 16 the NFS client takes max_sge_rd for its MR depth */
 	KUNIT_EXPECT_GE(test, attr->max_sge_rd, 1);
 	KUNIT_EXPECT_LE(test, attr->max_sge_rd, 16);
 	/* nvmet asks for the maximum of the two */
@@ -90,7 +90,7 @@ static void identity_is_not_zero(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ndkc_is_filled(gid.raw, sizeof(gid), 0));
 }
 
-/* One node is one system. */
+/* One node is one system image. */
 static void identity_is_one(struct kunit *test)
 {
 	union ib_gid gid = {};
@@ -132,7 +132,7 @@ static void port_is_active(struct kunit *test)
 	KUNIT_EXPECT_NE(test, ib_query_port(ndkc_dev, 2, &attr), 0);
 }
 
-/* rdma_cm needs it to resolve loopback addresses. */
+/* rdma_cm needs the P_Key to resolve loopback addresses. */
 static void pkey_zero_is_there(struct kunit *test)
 {
 	u16 pkey = 0;

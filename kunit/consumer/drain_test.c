@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Draining: when ib_drain_qp() returns, every request has completed, and its
- * memory may be freed. core/verbs.c waits without limit, so each call here
- * runs in a thread of its own.
+ * memory may be freed. core/verbs.c waits without limit, so a thread of its own
+ * runs each call here.
  */
 #include <linux/kthread.h>
 
@@ -15,7 +15,7 @@ struct outstanding {
 	struct ndkc_op *recv[DEPTH];
 };
 
-/* Sends that no receive awaits, and receives that no send will fill. */
+/* Posts sends without a receive, and receives without a send. */
 static struct outstanding post_both(struct kunit *test, struct ndkc_ep *ep)
 {
 	struct ndkc_buf *buf = ndkc_buf(test, NDKC_BUF_SIZE);
@@ -39,7 +39,7 @@ static void expect_flushed(struct kunit *test, struct ndkc_op **op)
 	int i;
 
 	for (i = 0; i < DEPTH; i++) {
-		/* No waiting: the drain is over. */
+		/* No waiting here: the drain is over. */
 		KUNIT_EXPECT_EQ(test, atomic_read(&op[i]->count), 1);
 		KUNIT_EXPECT_EQ(test, (int)op[i]->wc.status,
 				IB_WC_WR_FLUSH_ERR);
@@ -167,7 +167,7 @@ static void drain_with_a_full_queue(struct kunit *test)
 	expect_flushed(test, o.recv);
 }
 
-/* 9p: no drain at all, the QP goes and the CQ after it. */
+/* 9p: without a drain the QP goes, and then the CQ. */
 static void destroy_flushes_like_a_drain(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -231,7 +231,7 @@ static void drain_under_load(struct kunit *test)
 					       RDMA_CM_EVENT_DISCONNECTED));
 	WRITE_ONCE(t->stop, true);
 	status = kthread_stop(task);
-	/* Its last request was flushed or failed; it was not lost. */
+	/* The last request was flushed or failed; it was not lost. */
 	KUNIT_EXPECT_NE(test, status, NDKC_NO_COMPLETION);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work requests that must fail: which status they get, that memory stays
- * untouched, and that the connection ends.
+ * Work requests that must fail: the status, the untouched memory, and the end
+ * of the connection.
  */
 
 #include "fixture.h"
@@ -327,7 +327,7 @@ static void invalidation_across_pds_fails(struct kunit *test)
 	NDKC_EXPECT_WC(test, op, IB_WC_SUCCESS);
 }
 
-/* On a lossless same-host path nothing is lost when the receive is late. */
+/* On a lossless same-host path a late receive loses no message. */
 static void late_receive_is_waited_for(struct kunit *test)
 {
 	struct target t = make_target(test, NDKC_REMOTE_ALL);
@@ -367,7 +367,7 @@ static void posts_in_the_error_state_are_flushed_in_order(struct kunit *test)
 
 	recv[0] = ndkc_op(test);
 	KUNIT_ASSERT_EQ(test, ndkc_post_recv(p->a, recv[0], buf, 0, 64), 0);
-	/* No receive at the peer: this one is still outstanding. */
+	/* No receive at the peer: this send is still outstanding. */
 	send[0] = ndkc_op(test);
 	KUNIT_ASSERT_EQ(test, ndkc_post_send(p->a, send[0], 0, buf, 0, 64), 0);
 	KUNIT_ASSERT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
@@ -411,7 +411,7 @@ static void full_send_queue_refuses(struct kunit *test)
 	int ret = 0;
 
 	depth = real_send_wr(test, p->a, &unused);
-	/* Nobody polls: slots stay taken until their completion is polled. */
+	/* No poll: a slot stays taken until its completion is polled. */
 	for (n = 0; n <= depth; n++) {
 		op = ndkc_op(test);
 		ret = ndkc_post_send_sge(p->a, op, IB_SEND_SIGNALED, NULL, 0);
@@ -421,7 +421,7 @@ static void full_send_queue_refuses(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
 	KUNIT_EXPECT_GE(test, n, 16);
-	/* A flushed post is taken even now. */
+	/* In the error state a post is taken, and flushed. */
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
 	KUNIT_ASSERT_NOT_NULL(test, first);
 	KUNIT_EXPECT_NE(test, ndkc_wait(first), NDKC_NO_COMPLETION);
@@ -438,7 +438,7 @@ static void send_queue_slots_come_back(struct kunit *test)
 	struct ndkc_op *send, *recv;
 	int i;
 
-	/* Only each fourth is signalled; its completion frees all before it. */
+	/* Each fourth is signalled; its completion frees the slots before. */
 	for (i = 0; i < 64; i++) {
 		recv = ndkc_op(test);
 		send = ndkc_op(test);
@@ -505,7 +505,7 @@ static void unknown_opcodes_are_refused(struct kunit *test)
 						IB_SEND_SIGNALED, NULL, 0, 0),
 			0);
 	KUNIT_EXPECT_TRUE(test, ndkc_stays_incomplete(op, 20));
-	/* The QP is none the worse for it. */
+	/* The QP still works. */
 	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, ndkc_op(test), NULL, 0),
 			0);
 	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, op, IB_SEND_SIGNALED,
@@ -543,7 +543,7 @@ static void atomic_without_the_right_is_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(t.dst->va, t.dst->len, 0));
 }
 
-/* What was posted behind a failing request must not be executed. */
+/* Requests behind a failing request must not be executed. */
 static void requests_behind_an_error_are_flushed(struct kunit *test)
 {
 	struct target t = make_target(test, NDKC_REMOTE_ALL);

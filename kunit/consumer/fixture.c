@@ -36,7 +36,7 @@ static struct rdma_cm_id *probe_id;
 static struct completion probe_done;
 static int probe_status;
 static bool wedged;
-/* The device is ours to delete. */
+/* The suite has added the device, and deletes it. */
 static bool added;
 
 /**
@@ -95,10 +95,10 @@ static int bounded_thread(void *data)
  * ndkc_bounded - run a call that a broken provider might never return from
  * @what: for the log
  * @fn: the call
- * @arg: its argument; must outlive the call even if that never returns
+ * @arg: its argument; must outlive the call even if @fn never returns
  *
- * Return: 0, or -ETIMEDOUT when @fn is still running. Then the provider is
- * taken as wedged, and this module can no longer be unloaded.
+ * Return: 0, or -ETIMEDOUT when @fn is still running. Then the provider
+ * counts as wedged, and this module can no longer be unloaded.
  */
 int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg)
 {
@@ -192,8 +192,8 @@ out:
  * ndkc_suite_init - find the device as every consumer does, by its address
  * @suite: unused
  *
- * Where there is none, as in a kernel that runs its tests before user space,
- * it is added for the suite.
+ * Without one, as in a kernel that runs its tests before user space, the
+ * function adds one for the suite.
  *
  * Return: 0, or an error that fails the whole suite.
  */
@@ -255,7 +255,7 @@ int ndkc_init(struct kunit *test)
 	return 0;
 }
 
-/* As ndkc_init(); what is posted by functions of the fixture lies at odd addresses. */
+/* As ndkc_init(); the fixture's functions post requests at odd addresses. */
 int ndkc_init_odd(struct kunit *test)
 {
 	struct ndkc_env *env;
@@ -284,7 +284,7 @@ static void free_connections(struct ndkc_env *env)
 	list_for_each_entry(ep, &env->eps, entry) {
 		if (!ep->qp)
 			continue;
-		/* Draining needs CQs that somebody polls. */
+		/* Draining needs CQs that core/cq.c polls. */
 		if (!ep->scq->raw && !ep->rcq->raw && !ep->qp->srq)
 			ib_drain_qp(ep->qp);
 	}
@@ -331,8 +331,8 @@ static struct ndkc_cm *next_id(struct ndkc_env *env, bool unanswered)
 }
 
 /*
- * Requests that nobody answered go first: iw_cm blocks in every call on the
- * active id until the peer has decided.
+ * Unanswered requests go first: iw_cm blocks in every call on the active id
+ * until the peer has decided.
  */
 static void free_requests(struct ndkc_env *env)
 {
@@ -597,10 +597,10 @@ bool ndkc_is_filled(const u8 *p, size_t len, u8 value)
 }
 
 /**
- * ndkc_matches - return true if bytes of a buffer are those of another's pattern
- * @buf: to look at
- * @off: from here
- * @len: this many bytes
+ * ndkc_matches - return true if a part of a buffer has another's pattern
+ * @buf: the buffer
+ * @off: offset of the part
+ * @len: bytes
  * @seed: of ndkc_fill() on the source
  * @seed_off: offset of the first byte in the source
  */
@@ -616,8 +616,8 @@ bool ndkc_matches(const struct ndkc_buf *buf, size_t off, size_t len, u8 seed,
 }
 
 /**
- * ndkc_reap - poll a CQ that nobody else polls
- * @cq: the CQ; nothing happens if ib_alloc_cq() polls it
+ * ndkc_reap - poll a CQ that has no other poller
+ * @cq: the CQ; no effect if core/cq.c polls it
  */
 void ndkc_reap(struct ndkc_cq *cq)
 {
@@ -662,7 +662,7 @@ int ndkc_wait(struct ndkc_op *op)
 }
 
 /**
- * ndkc_stays_incomplete - make sure that nothing completes for a while
+ * ndkc_stays_incomplete - return true if a request does not complete
  * @op: the request
  * @ms: how long
  */

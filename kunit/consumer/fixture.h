@@ -2,22 +2,21 @@
 /*
  * Fixture library of the consumer tests.
  *
- * Everything here uses only what the kernel offers to every RDMA consumer:
- * the verbs (rdma/ib_verbs.h), the connection manager (rdma/rdma_cm.h) and,
- * in one suite, the read/write contexts (rdma/rw.h). The provider under test
- * is the ib_device that address resolution of @ndkc_addr leads to.
+ * The library uses only interfaces that every RDMA consumer has: the verbs
+ * (rdma/ib_verbs.h), the connection manager (rdma/rdma_cm.h) and, in one suite,
+ * the read/write contexts (rdma/rw.h). The provider under test is the ib_device
+ * that address resolution of ndkc_address() leads to.
  *
- * Ownership: each test case has one struct ndkc_env. Whatever a helper
- * creates is put on a list of it and goes away when the case ends, in the
- * order a careful consumer would use, whether the case passed, failed or was
- * aborted by an assertion. Work requests refer to memory of the environment
- * only, so a late completion never lands on a dead stack.
+ * Ownership: each test case has one struct ndkc_env. Each object of a helper is
+ * on a list of it and goes away when the case ends, in the order of a careful
+ * consumer, whether the case passed, failed or was aborted by an assertion.
+ * Work requests refer to memory of the environment only, so a late completion
+ * never lands on a dead stack.
  *
- * No wait is without limit: helpers wait for ndkc_timeout() at most, which is
- * there to end a hang and decides nothing else, and calls into the provider
- * that may block run in a helper thread (ndkc_bounded()). After a blocked call
- * the provider counts as wedged, its objects are leaked and the remaining cases
- * fail at once.
+ * Each wait has a limit: helpers wait for ndkc_timeout() at most, which only
+ * ends a hang, and calls into the provider that may block run in a helper
+ * thread (ndkc_bounded()). After a blocked call the provider counts as wedged,
+ * its objects are leaked and the remaining cases fail at once.
  */
 #ifndef NDKC_FIXTURE_H
 #define NDKC_FIXTURE_H
@@ -42,7 +41,7 @@
 extern struct ib_device *ndkc_dev;
 
 /**
- * struct ndkc_event - what a CM handler was told, kept for the test case
+ * struct ndkc_event - a CM handler's event, kept for the test case
  * @type: the event
  * @status: its status
  * @initiator_depth: as reported
@@ -152,7 +151,7 @@ struct ndkc_buf {
  * struct ndkc_mr - a fast registration region over (part of) a buffer
  * @mr: the region
  * @entry: link in the environment
- * @sgt: DMA-mapped scatterlist of what was mapped last
+ * @sgt: DMA-mapped scatterlist of the last map
  * @mapped: @sgt is in use
  */
 struct ndkc_mr {
@@ -167,7 +166,7 @@ struct ndkc_mr {
  * @srq: the queue
  * @entry: link in the environment
  * @limit: completed by IB_EVENT_SRQ_LIMIT_REACHED
- * @limits: how often it came
+ * @limits: number of these events
  */
 struct ndkc_srq {
 	struct ib_srq *srq;
@@ -254,7 +253,7 @@ struct ndkc_pair {
  */
 struct ndkc_env {
 	struct kunit *test;
-	/* where PDs and CQs are made when not on ndkc_dev */
+	/* the device of PDs and CQs, if not ndkc_dev */
 	struct ib_device *dev;
 	/* protects @cms, which CM handlers add to */
 	spinlock_t lock;
@@ -267,13 +266,13 @@ struct ndkc_env {
 	struct list_head bufs;
 	struct list_head ops;
 	struct list_head pds;
-	/* requests and their lists are posted so many bytes beside their alignment */
+	/* requests and their lists are posted this many bytes off alignment */
 	unsigned int odd;
 };
 
 /*
- * Suite hooks: every suite uses these four, but for ndkc_nd_exit() in fixture_ndk.h and
- * ndkc_init_odd().
+ * Suite hooks: every suite uses these four, except for ndkc_nd_exit() in
+ * fixture_ndk.h and ndkc_init_odd().
  */
 int ndkc_suite_init(struct kunit_suite *suite);
 void ndkc_suite_exit(struct kunit_suite *suite);
@@ -385,7 +384,7 @@ struct ndkc_mr *ndkc_registered(struct kunit *test, struct ndkc_ep *ep,
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |		\
 	 IB_ACCESS_REMOTE_WRITE)
 
-/* Wait until @so; false when that takes too long. */
+/* Waits until @so; false after the limit. */
 #define NDKC_WAIT_UNTIL(so)						\
 ({									\
 	unsigned long until_ = jiffies + ndkc_timeout();		\

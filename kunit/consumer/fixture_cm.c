@@ -3,7 +3,7 @@
  * Fixture of the consumer tests: ids, events, connected pairs.
  *
  * CM handlers only take notes and wake the test case, which then acts in its
- * own thread; a test that wants to act inside the handler sets a hook.
+ * own thread; a test sets a hook to act inside the handler.
  */
 #include <linux/slab.h>
 
@@ -138,7 +138,7 @@ struct ndkc_cm *ndkc_cm_in(struct kunit *test, struct net *net)
  * ndkc_cm_destroy - destroy an id ahead of the end of the case
  * @cm: the id; its notes stay
  *
- * May block: call it through ndkc_bounded() where that is the point.
+ * May block: a test of that calls it through ndkc_bounded().
  */
 void ndkc_cm_destroy(struct ndkc_cm *cm)
 {
@@ -283,8 +283,8 @@ static const struct ndkc_event *find_event(struct ndkc_cm *cm,
  * @cm: the id
  * @type: the event
  *
- * Return: the first event of this type, or NULL when time is up or an event
- * came after which this one cannot come any more.
+ * Return: the first event of this type, or NULL after the limit or after an
+ * event that excludes it.
  */
 const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 				    enum rdma_cm_event_type type)
@@ -298,7 +298,7 @@ const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 }
 
 /**
- * ndkc_wait_index - wait for an event, whatever it is
+ * ndkc_wait_index - wait for an event of any type
  * @cm: the id
  * @n: number of the event, from 0, below NDKC_NR_EVENTS
  */

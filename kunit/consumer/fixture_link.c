@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fixture of the consumer tests: a device where nobody has made one, as in a
- * kernel that runs its tests before user space. It comes and goes by the same
- * netlink messages as those of `rdma link add` and `rdma link delete`.
+ * Fixture of the consumer tests: a device for a kernel without one, as a kernel
+ * that runs its tests before user space. It comes and goes by the netlink
+ * messages of `rdma link add` and `rdma link delete`.
  */
 #include <linux/net.h>
 #include <linux/netdevice.h>
@@ -16,14 +16,14 @@ static struct sk_buff *new_message(int op)
 {
 	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 
-	/* Room for this and a few names there is for sure. */
+	/* The message has room for the header and a few names. */
 	if (skb)
 		nlmsg_put(skb, 0, 0, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op), 0,
 			  NLM_F_REQUEST | NLM_F_ACK);
 	return skb;
 }
 
-/* The kernel answers before the message counts as sent. */
+/* The kernel answers before kernel_sendmsg() returns. */
 static int receive_ack(struct socket *sock)
 {
 	struct {
@@ -41,11 +41,11 @@ static int receive_ack(struct socket *sock)
 	return ack.error.error;
 }
 
-/* Sends @skb to RDMA's netlink, as a program with CAP_NET_ADMIN would, and frees it. */
+/* Sends @skb to RDMA's netlink with the right CAP_NET_ADMIN, and frees it. */
 static int request(struct sk_buff *skb)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	/* Who names the receiver needs no open file of its own to show the right. */
+	/* With a destination the kernel does not check the socket's file. */
 	struct msghdr msg = { .msg_name = &kernel, .msg_namelen = sizeof(kernel) };
 	struct kvec vec = { .iov_base = skb->data };
 	struct socket *sock;

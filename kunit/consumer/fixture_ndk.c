@@ -12,10 +12,10 @@ MODULE_IMPORT_NS("NDK");
 #define DEPTH		32
 #define MAX_PAGES	4
 
-/* Those of the case that runs. */
+/* The ends of the running case. */
 static LIST_HEAD(ends);
 
-/* A call of an end; lives as long as the end, for whoever is late. */
+/* Makes a call of an end; it lives as long as the end, for late completions. */
 struct ndkc_call *ndkc_nd_call(struct ndkc_nd *nd)
 {
 	struct ndkc_call *call = kzalloc_obj(*call, GFP_KERNEL | __GFP_NOFAIL);
@@ -25,7 +25,7 @@ struct ndkc_call *ndkc_nd_call(struct ndkc_nd *nd)
 	return call;
 }
 
-/* The end of a call that returned @status. */
+/* Waits for the end of a call that returned @status. */
 s32 ndkc_nd_wait(struct ndkc_call *call, s32 status)
 {
 	if (status != NDK_STATUS_PENDING)
@@ -82,7 +82,7 @@ static void on_notification(void *context, s32 status)
 	complete(&nd->notified);
 }
 
-/* One peer is enough; whoever else comes is rejected by the close. */
+/* Takes one peer: the close of the connector rejects any other. */
 static void on_connect(void *context, struct ndk_connector *connector)
 {
 	struct ndkc_nd *nd = context;
@@ -93,12 +93,12 @@ static void on_connect(void *context, struct ndk_connector *connector)
 		complete(&nd->asked);
 }
 
-/* Close everything; false when something has not gone in time. */
+/* Closes all objects; false if one does not go in time. */
 static bool close_all(struct ndkc_nd *nd)
 {
 	s32 status = NDKC_ND_CLOSE(nd, nd->connector) ?:
 		     NDKC_ND_CLOSE(nd, nd->listener) ?:
-		     /* One that came meanwhile. */
+		     /* A connector that has come since. */
 		     NDKC_ND_CLOSE(nd, nd->connector) ?:
 		     NDKC_ND_CLOSE(nd, nd->qp) ?:
 		     NDKC_ND_CLOSE(nd, nd->fast) ?:
@@ -130,7 +130,7 @@ static void nd_exit(struct ndkc_nd *nd)
  * ndkc_nd_exit - instead of ndkc_exit(), for suites with NDK ends
  * @test: the case
  *
- * These go first: an rdma_cm_id waits for the answer to its request.
+ * NDK ends go first: an rdma_cm_id waits for the answer to its request.
  */
 void ndkc_nd_exit(struct kunit *test)
 {
@@ -152,7 +152,7 @@ static s32 make_objects(struct ndkc_nd *nd)
 
 	if (ndk_mdl_init(&mdl, nd->mem, NDKC_ND_SIZE, pages, MAX_PAGES))
 		return NDK_STATUS_INVALID_PARAMETER;
-	/* A ?: B: B only if A is NDK_STATUS_SUCCESS. */
+	/* A ?: B runs B only if A is NDK_STATUS_SUCCESS. */
 	return ndk_open_adapter(&params, &nd->adapter) ?:
 	       NDKC_ND_CREATE(nd, &nd->pd, nd->adapter->dispatch->create_pd, nd->adapter) ?:
 	       NDKC_ND_CREATE(nd, &nd->cq, nd->adapter->dispatch->create_cq, nd->adapter,
@@ -190,7 +190,7 @@ struct ndkc_nd *ndkc_nd(struct kunit *test)
 	return nd;
 }
 
-/* Listen at any port of the address; which one it is. */
+/* Listens at any port of the address, and returns the port. */
 u16 ndkc_nd_listen(struct ndkc_nd *nd)
 {
 	struct kunit *test = nd->test;
@@ -253,7 +253,7 @@ void ndkc_nd_accept(struct ndkc_nd *nd, const void *priv, u32 len)
 	KUNIT_ASSERT_EQ(nd->test, status, NDK_STATUS_PENDING);
 }
 
-/* What has come of connect() or accept(). */
+/* Waits for connect() or accept(), and returns its status. */
 s32 ndkc_nd_connected(struct ndkc_nd *nd)
 {
 	return ndkc_nd_wait(nd->connecting, NDK_STATUS_PENDING);
@@ -269,11 +269,11 @@ struct ndk_sge ndkc_nd_sge(struct ndkc_nd *nd, u32 off, u32 len)
 }
 
 /**
- * ndkc_nd_result - the next result
+ * ndkc_nd_result - wait for the next result
  * @nd: the end
  * @result: filled in
  *
- * Return: its status, or NDKC_ND_NOTHING when none comes.
+ * Return: its status, or NDKC_ND_NOTHING if none comes.
  */
 s32 ndkc_nd_result(struct ndkc_nd *nd, struct ndk_result_ex *result)
 {
@@ -295,7 +295,7 @@ bool ndkc_nd_is_idle(struct ndkc_nd *nd)
  * @nd: the end, connected
  * @flags: NDK_OP_FLAG_ALLOW_*
  *
- * Return: the token for the peer. It names the memory by its address.
+ * Return: the token for the peer, valid at the memory's own addresses.
  */
 u32 ndkc_nd_open(struct ndkc_nd *nd, u32 flags)
 {

@@ -2,8 +2,8 @@
 /*
  * Fixture of the consumer tests: an end of a connection that uses the NDK face.
  *
- * As in fixture.h no wait is without limit. An end closes what it has when the
- * case ends; if that takes too long it is leaked, and the case fails.
+ * As in fixture.h each wait has a limit. An end closes its objects when the
+ * case ends; an end that takes too long is leaked, and the case fails.
  */
 #ifndef NDKC_FIXTURE_NDK_H
 #define NDKC_FIXTURE_NDK_H
@@ -13,7 +13,7 @@
 #include "fixture.h"
 
 #define NDKC_ND_SIZE	(2 * PAGE_SIZE)
-/* Of a call that has not completed in time; no status of the face. */
+/* The result of a call that stays incomplete; no status of the face. */
 #define NDKC_ND_NOTHING	((s32)0xffffffff)
 
 /**
@@ -21,7 +21,7 @@
  * @entry: link in the end, which keeps it
  * @done: completed with the call
  * @status: as it completed
- * @count: how often it has completed
+ * @count: number of its completions
  * @object: as it completed
  */
 struct ndkc_call {
@@ -36,7 +36,7 @@ struct ndkc_call {
  * struct ndkc_nd - an end of a connection
  * @entry: link in the list of all
  * @test: the case
- * @calls: all calls it has made
+ * @calls: all calls of the end
  * @adapter: one for each end
  * @pd: protection domain
  * @cq: of both queues
@@ -49,8 +49,8 @@ struct ndkc_call {
  * @connecting: connect() or accept()
  * @asked: completed by the first connect event
  * @gone: completed by disconnect events
- * @nr_gone: how many there were
- * @reason: what the last one said
+ * @nr_gone: number of disconnect events
+ * @reason: that of the last disconnect event
  * @notified: completed by notifications of @cq
  */
 struct ndkc_nd {
@@ -94,7 +94,7 @@ s32 ndkc_nd_result(struct ndkc_nd *nd, struct ndk_result_ex *result);
 bool ndkc_nd_is_idle(struct ndkc_nd *nd);
 u32 ndkc_nd_open(struct ndkc_nd *nd, u32 flags);
 
-/* Make an object: @fn with its arguments but for the last three. */
+/* Makes an object: @fn with its arguments except the last three. */
 #define NDKC_ND_CREATE(nd, out, fn, ...) ({				\
 	struct ndkc_call *call_ = ndkc_nd_call(nd);			\
 	typeof(out) out_ = (out);					\
@@ -108,14 +108,14 @@ u32 ndkc_nd_open(struct ndkc_nd *nd, u32 flags);
 	status_;							\
 })
 
-/* Carry out a request: @fn with its arguments but for the last two. */
+/* Carries out a request: @fn with its arguments except the last two. */
 #define NDKC_ND_REQUEST(nd, fn, ...) ({					\
 	struct ndkc_call *call_ = ndkc_nd_call(nd);			\
 									\
 	ndkc_nd_wait(call_, (fn)(__VA_ARGS__, ndkc_nd_completed, call_)); \
 })
 
-/* Close an object, if there is one, and wait until it is gone. */
+/* Closes an object, if there is one, and waits until it is gone. */
 #define NDKC_ND_CLOSE(nd, object) ({					\
 	typeof(object) *place_ = &(object);				\
 	typeof(object) object_ = *place_;				\

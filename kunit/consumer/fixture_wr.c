@@ -2,8 +2,8 @@
 /*
  * Fixture of the consumer tests: building and posting work requests.
  *
- * Posting functions return what the provider returned. The completion of the
- * request, if any, is found in the struct ndkc_op.
+ * Posting functions return the provider's result. The struct ndkc_op has the
+ * completion of the request, if one comes.
  */
 #include <linux/slab.h>
 #include <linux/unaligned.h>
@@ -15,13 +15,13 @@ static_assert(offsetof(struct ib_send_wr, next) == offsetof(struct ib_recv_wr, n
 static_assert(offsetof(struct ib_send_wr, sg_list) == offsetof(struct ib_recv_wr, sg_list));
 static_assert(offsetof(struct ib_send_wr, num_sge) == offsetof(struct ib_recv_wr, num_sge));
 
-/* Bytes of a request of @size bytes with its list. */
+/* Bytes of a request of @size bytes and its list. */
 static size_t copy_size(const struct ib_recv_wr *wr, size_t size)
 {
 	return size + wr->num_sge * sizeof(*wr->sg_list);
 }
 
-/* A copy of a chain, all of it @odd bytes beside its alignment; to be freed. */
+/* Copies a chain, all of it @odd bytes off alignment; the caller frees it. */
 static u8 *odd_chain(const struct ib_recv_wr *first, size_t size, unsigned int odd)
 {
 	const struct ib_recv_wr *wr;
@@ -59,11 +59,11 @@ static const struct ib_recv_wr *original(const struct ib_recv_wr *first, size_t 
 }
 
 /**
- * ndkc_post_chain - ib_post_send(), of requests at odd addresses if the suite wants that
+ * ndkc_post_chain - ib_post_send(), from odd addresses if the suite wants that
  * @ep: the sender
  * @wr: the chain
- * @size: bytes of what each request is embedded in, at its begin
- * @bad: where the one that failed is reported, or NULL
+ * @size: bytes of the structure that begins with each request
+ * @bad: receives the failed request, or NULL
  */
 int ndkc_post_chain(struct ndkc_ep *ep, const struct ib_send_wr *wr, size_t size,
 		    const struct ib_send_wr **bad)
@@ -316,7 +316,7 @@ int ndkc_map(struct ndkc_mr *mr, struct ndkc_buf *buf, size_t off, size_t len)
 	if (ret)
 		return ret;
 	mr->mapped = true;
-	/* Unmapped never: only software devices are tested, see fixture.h. */
+	/* Never unmapped: the tests are for software devices only. */
 	n = ib_dma_map_sg(ndkc_dev, mr->sgt.sgl, mr->sgt.orig_nents,
 			  DMA_BIDIRECTIONAL);
 	if (n <= 0)

@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-/* The peer is expected to read through (@addr, @key) what @seed left there. */
+/* Expect that the peer reads the pattern of @seed through (@addr, @key). */
 static void expect_readable(struct kunit *test, struct ndkc_pair *p, u64 addr,
 			    u32 key, u32 len, u8 seed, size_t seed_off)
 {
@@ -219,7 +219,7 @@ static void nfs_sequence(struct kunit *test)
 					     0, 1000, mr->mr->iova + 3500,
 					     mr->mr->rkey), 0);
 	NDKC_ASSERT_WC(test, write, IB_WC_SUCCESS);
-	/* A read behind the write: placed. */
+	/* A read behind the write shows that the write was placed. */
 	expect_readable(test, p, mr->mr->iova + 3500, mr->mr->rkey, 1000, 15,
 			0);
 	KUNIT_EXPECT_TRUE(test, ndkc_matches(buf, 3600, 1000, 15, 0));
@@ -340,7 +340,7 @@ static void map_takes_the_prefix_that_fits(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, sg_alloc_table(&mr->sgt, 4, GFP_KERNEL), 0);
 	mr->mapped = true;
-	/* Every other page: nothing can be merged. */
+	/* Every other page: no two pages can be merged. */
 	for_each_sgtable_sg(&mr->sgt, sg, i)
 		sg_set_buf(sg, buf->va + 2 * i * PAGE_SIZE, PAGE_SIZE);
 	ib_dma_map_sg(ndkc_dev, mr->sgt.sgl, 4, DMA_BIDIRECTIONAL);
@@ -506,7 +506,7 @@ static void global_rkey_reaches_all_memory(struct kunit *test)
 	ib_dealloc_pd(pd);
 }
 
-/* The text of the kernel is memory that nobody writes. */
+/* The kernel's text is read-only memory. */
 static void global_rkey_does_not_write_what_is_read_only(struct kunit *test)
 {
 	u64 text = (uintptr_t)dereference_function_descriptor(schedule);
@@ -526,7 +526,7 @@ static void global_rkey_does_not_write_what_is_read_only(struct kunit *test)
 					     pd->unsafe_global_rkey), 0);
 	NDKC_EXPECT_WC(test, read, IB_WC_SUCCESS);
 	KUNIT_EXPECT_MEMEQ(test, buf->va, (void *)text, 64);
-	/* A module for User Mode Linux cannot have its faults fixed up. */
+	/* A module for User Mode Linux has no fixups for its faults. */
 	if (!IS_ENABLED(CONFIG_UML)) {
 		memset(buf->va, 0xcc, 64);
 		KUNIT_EXPECT_EQ(test, ndkc_post_rdma(p->a, write, IB_WR_RDMA_WRITE, buf, 0, 64,

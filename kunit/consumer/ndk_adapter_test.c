@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Open adapters and the module that they hold.
- */
+/* Open adapters, and the module that each holds. */
 #include <linux/bottom_half.h>
 #include <linux/module.h>
 
 #include "fixture_ndk.h"
 
-/* The users of ndk.ko; a case that needs them is skipped where it is built in. */
+/* Returns the number of ndk.ko's users; skips the case if ndk is built in. */
 static int users_of_ndk(struct kunit *test)
 {
 #ifdef CONFIG_MODULE_UNLOAD
@@ -43,7 +41,7 @@ static void each_adapter_holds_the_module_until_it_is_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, users_of_ndk(test), before + 1);
 	KUNIT_EXPECT_EQ(test, open_adapter(name, &b), NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, users_of_ndk(test), before + 2);
-	/* No adapter, no reference. */
+	/* NULL is no adapter and has no reference. */
 	ndk_close_adapter(NULL);
 	KUNIT_EXPECT_EQ(test, users_of_ndk(test), before + 2);
 	ndk_close_adapter(a);
@@ -62,7 +60,7 @@ static void an_adapter_closed_in_a_callback_holds_it_until_it_goes(struct kunit 
 	ndk_close_adapter(nd->adapter);
 	local_bh_enable();
 	nd->adapter = NULL;
-	/* Its objects are still there. */
+	/* The adapter's objects are still there. */
 	KUNIT_EXPECT_EQ(test, users_of_ndk(test), before + 1);
 	KUNIT_EXPECT_EQ(test, NDKC_ND_CLOSE(nd, nd->qp), NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, NDKC_ND_CLOSE(nd, nd->fast), NDK_STATUS_SUCCESS);

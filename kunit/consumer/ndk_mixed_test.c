@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A consumer of the NDK face at one end of a connection, one of the kernel's
- * own interface at the other.
+ * A consumer of the NDK face at one end of a connection, a consumer of the
+ * kernel's own interface at the other.
  */
 #include <linux/slab.h>
 #include <linux/unaligned.h>
 
 #include "fixture_ndk.h"
 
-/* A connection; @listener is the verbs end's, where that is the passive one. */
+/* A connection; @listener belongs to the verbs end, if that is passive. */
 struct mixed {
 	struct ndkc_nd *nd;
 	struct ndkc_ep *ep;
@@ -43,7 +43,7 @@ static struct mixed *new_mixed(struct kunit *test)
 	return m;
 }
 
-/* The NDK end has asked a listener of rdma_cm. */
+/* The NDK end has sent a request to a listener of rdma_cm. */
 static struct mixed *ndk_asks(struct kunit *test, const void *priv, u32 len,
 			      const struct ndkc_ep_attr *attr)
 {
@@ -58,7 +58,7 @@ static struct mixed *ndk_asks(struct kunit *test, const void *priv, u32 len,
 	return m;
 }
 
-/* The verbs end has asked a listener of NDK. */
+/* The verbs end has sent a request to a listener of NDK. */
 static struct mixed *verbs_asks(struct kunit *test, const void *priv, u8 len,
 				const struct ndkc_ep_attr *attr)
 {
@@ -89,7 +89,7 @@ static void expect_words(struct kunit *test, struct ndkc_nd *nd, const void *wan
 	KUNIT_EXPECT_MEMEQ(test, words, wanted, len);
 }
 
-/* A connection in the direction of the case; words go both ways. */
+/* A connection in the direction of the case; private data goes both ways. */
 static struct mixed *mixed_attr(struct kunit *test, const struct ndkc_ep_attr *attr)
 {
 	const struct ndkc_event *e;
@@ -122,7 +122,7 @@ static struct mixed *mixed(struct kunit *test)
 	return mixed_attr(test, NULL);
 }
 
-/* Expect that the next result of the NDK end is the success of a request of @type. */
+/* Expect the NDK end's next result to be the success of a request of @type. */
 static struct ndk_result_ex expect_result(struct kunit *test, struct ndkc_nd *nd, u32 type)
 {
 	struct ndk_result_ex result = {};
@@ -212,7 +212,7 @@ static void verbs_end_reads_and_writes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem, 100, 0x31));
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem + 100, 5000, 0x13));
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem + 5100, NDKC_ND_SIZE - 5100, 0x31));
-	/* The peer's accesses are not this end's business. */
+	/* The peer's accesses give this end no result. */
 	KUNIT_EXPECT_TRUE(test, ndkc_nd_is_idle(nd));
 }
 
@@ -343,7 +343,7 @@ static void ndk_end_disconnects(struct kunit *test)
 			NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, disconnect(nd), NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, ndkc_nd_result(nd, &result), NDK_STATUS_CANCELLED);
-	/* Verbs flush a queue pair whose peer has gone. */
+	/* Verbs flush a queue pair after the peer has gone. */
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
 	NDKC_EXPECT_WC(test, recv, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
@@ -364,7 +364,7 @@ static void verbs_end_disconnects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&nd->gone, ndkc_timeout()), 0);
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
-	/* What was posted stays until this end asks for its flush. */
+	/* Posted requests stay until this end has them flushed. */
 	KUNIT_EXPECT_TRUE(test, ndkc_nd_is_idle(nd));
 	KUNIT_EXPECT_EQ(test, nd->qp->dispatch->send(nd->qp, NULL, NULL, 0, 0),
 			NDK_STATUS_CONNECTION_INVALID);
@@ -405,7 +405,7 @@ static void ndk_end_rejects(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, e->priv, "no", 2);
 }
 
-/* rdma_cm knows no last word: its end is connected, and hears of a disconnect. */
+/* rdma_cm has no complete_connect(): its end connects, and then disconnects. */
 static void ndk_end_rejects_what_verbs_accepted(struct kunit *test)
 {
 	struct mixed *m = ndk_asks(test, NULL, 0, NULL);
@@ -452,7 +452,7 @@ static bool is_answered(struct ndkc_nd *nd)
 	return completion_done(&nd->connecting->done);
 }
 
-/* The first of @nd that was answered, or NULL. */
+/* Returns the first of @nd that was answered, or NULL. */
 static struct ndkc_nd *first_answered(struct ndkc_nd *nd[], int nr)
 {
 	int i;
@@ -465,7 +465,7 @@ static struct ndkc_nd *first_answered(struct ndkc_nd *nd[], int nr)
 
 static const char again[] = "again";
 
-/* Connects as often as it is refused; true once the listener has the request. */
+/* Connects again after each refusal; true once the listener has the request. */
 static bool connects_again(struct ndkc_nd *nd, struct ndkc_cm *listener)
 {
 	struct ndkc_cm *child;
@@ -480,7 +480,7 @@ static bool connects_again(struct ndkc_nd *nd, struct ndkc_cm *listener)
 	return has_come;
 }
 
-/* iw_cm keeps room for as many requests as the backlog says while its worker is busy. */
+/* While its worker is busy, iw_cm has room for the backlog's requests. */
 static void ndk_conn_02_a_full_backlog_refuses(struct kunit *test)
 {
 	struct completion *go_on = kunit_kzalloc(test, sizeof(*go_on), GFP_KERNEL);
@@ -501,7 +501,7 @@ static void ndk_conn_02_a_full_backlog_refuses(struct kunit *test)
 	complete_all(go_on);
 	KUNIT_ASSERT_NOT_NULL(test, answered);
 	KUNIT_EXPECT_EQ(test, answered->connecting->status, NDK_STATUS_CONNECTION_REFUSED);
-	/* There is room again: the same connector and queue pair find it. */
+	/* There is room again, also for the same connector and queue pair. */
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_take_child(listener));
 	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(connects_again(answered, listener)));
 	KUNIT_EXPECT_FALSE(test, is_answered(answered));
@@ -519,7 +519,7 @@ static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled
 
 	KUNIT_ASSERT_EQ(test, a->dispatch->query_adapter_info(a, &info, &info_size),
 			NDK_STATUS_SUCCESS);
-	/* Enough for whatever a peer may send, and not what this one has. */
+	/* The size for any peer's private data, not for this peer's. */
 	len = 0;
 	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, NULL, &len),
 			NDK_STATUS_SUCCESS);
@@ -534,7 +534,7 @@ static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled
 	KUNIT_EXPECT_EQ(test, len, info.max_caller_data);
 	KUNIT_EXPECT_MEMEQ(test, words, "fourteen bytes", 15);
 
-	/* No byte too many. */
+	/* The call writes no byte more. */
 	memset(words, 0xee, sizeof(words));
 	len = 5;
 	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, NULL, NULL, words, &len),
@@ -554,7 +554,7 @@ static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled
 	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, NULL, NULL),
 			NDK_STATUS_SUCCESS);
 
-	/* What contradicts itself changes nothing. */
+	/* Contradictory arguments change no output. */
 	in = 99;
 	out = 99;
 	len = 5;
@@ -598,7 +598,7 @@ static s32 endpoint_address(void *object, struct sockaddr *at, u32 *len)
 	return endpoint->dispatch->get_local_address(endpoint, at, len);
 }
 
-/* Expect that too little room gets nothing but the size; which port enough of it gets. */
+/* Expect only the size in a short buffer. Returns the port in a full one. */
 static u16 expect_address(struct kunit *test, void *object, get_address get)
 {
 	struct sockaddr_storage at;
@@ -638,7 +638,7 @@ static void ndk_conn_13_a_short_buffer_learns_the_size(struct kunit *test)
 			ndkc_port(m->ep->cm));
 }
 
-/* Of a listener that does not listen. */
+/* The event of a listener that does not listen. */
 static void unexpected(void *context, struct ndk_connector *connector)
 {
 	WARN_ON(true);
@@ -689,7 +689,7 @@ static void ndk_conn_19_the_disconnect_event_carries_no_reason(struct kunit *tes
 	struct mixed *m;
 	struct ndkc_nd *nd;
 
-	/* The refusals are those of the base functions, too. */
+	/* These functions refuse as the base functions do. */
 	if (ndk_is_active(test)) {
 		m = ndk_asks(test, NULL, 0, NULL);
 		nd = m->nd;
@@ -713,7 +713,7 @@ static void ndk_conn_19_the_disconnect_event_carries_no_reason(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, atomic_read(&nd->nr_gone), 1);
 }
 
-/* So many bytes one beside their alignment, those at @from if there are any. */
+/* @len bytes at an odd address, copied from @from unless it is NULL. */
 static void *odd(struct kunit *test, const void *from, size_t len)
 {
 	u8 *mem = kunit_kzalloc(test, len + 1, GFP_KERNEL);
@@ -724,7 +724,7 @@ static void *odd(struct kunit *test, const void *from, size_t len)
 	return mem + 1;
 }
 
-/* Wait for one result, at an odd address. */
+/* Waits for one result, at an odd address. */
 static struct ndk_result odd_result(struct kunit *test, struct ndkc_nd *nd)
 {
 	struct ndk_result *at = odd(test, NULL, sizeof(*at)), result;

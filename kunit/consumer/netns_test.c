@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners of several network namespaces. The connection manager listens on
- * every device for each of them at wildcards and at loopback addresses; the
- * namespace that counts is that of its identifier.
+ * Listeners of several network namespaces. For a listener at a wildcard or at a
+ * loopback address the connection manager listens on every device; the
+ * namespace of the listener's identifier decides.
  *
- * Whoever runs the suites has made two namespaces, one of them with a device
- * over its loopback device. What runs before user space has none.
+ * The runner of the suites makes two namespaces, one of them with a device over
+ * its loopback device. Suites that run before user space have none.
  */
 #include <net/net_namespace.h>
 
@@ -26,7 +26,7 @@ static bool has_device(struct net *net)
 	return device;
 }
 
-/* Another namespace, @with a device or without one; or the case is skipped. */
+/* Returns another namespace, with a device if @with, or skips the case. */
 static struct net *other_net(struct kunit *test, bool with)
 {
 	struct net *net, *found = NULL;
@@ -45,7 +45,7 @@ static struct net *other_net(struct kunit *test, bool with)
 	return found;
 }
 
-/* Listens at the address under test, or at all addresses, on @port or on any. */
+/* Listens at all addresses if @any, else at that under test; port 0 is any. */
 static struct ndkc_cm *listen_in(struct kunit *test, struct net *net, bool any, u16 port)
 {
 	struct ndkc_cm *cm = ndkc_cm_in(test, net);
@@ -61,7 +61,7 @@ static struct ndkc_cm *listen_in(struct kunit *test, struct net *net, bool any, 
 	return cm;
 }
 
-/* Expect that @listener is asked, and can accept, on the device that it got. */
+/* Expect that @listener gets the request, and accepts on its device. */
 static void expect_reached(struct kunit *test, struct ndkc_cm *listener, struct ndkc_ep *a)
 {
 	struct ndkc_cm *child = ndkc_take_child(listener);
@@ -92,7 +92,7 @@ static const struct order orders[] = {
 
 KUNIT_ARRAY_PARAM_DESC(order, orders, name);
 
-/* Listeners of an unprivileged user's namespace are just like this. */
+/* An unprivileged user's namespace has just such listeners. */
 static void listener_of_another_namespace_takes_nothing(struct kunit *test)
 {
 	const struct order *order = test->param_value;
@@ -139,8 +139,8 @@ static void listener_with_a_device_of_its_own_takes_nothing(struct kunit *test)
 }
 
 /*
- * A connection of another namespace. rdma_cm takes its first device for the connect to 127.0.0.1,
- * and has the device of that namespace accept.
+ * A connection inside another namespace. For the connect to 127.0.0.1 rdma_cm
+ * takes its first device; the device of that namespace accepts.
  */
 static void those_of_another_namespace_meet_there(struct kunit *test)
 {
@@ -158,8 +158,8 @@ static void those_of_another_namespace_meet_there(struct kunit *test)
 }
 
 /*
- * rdma_cm takes the device of another namespace at 127.0.0.1, and asks for the device of its own
- * where the connection is to be accepted: there is none.
+ * For 127.0.0.1 rdma_cm takes the device of another namespace. The accept needs
+ * a device of its own namespace, and there is none.
  */
 static void without_a_device_a_namespace_reaches_nobody(struct kunit *test)
 {
@@ -197,7 +197,7 @@ static s32 open_in(struct net *net, const char *name, bool with_address)
 	return status;
 }
 
-/* Where devices are shared their names are known everywhere, and addresses where they are. */
+/* A shared device has its name in every namespace, its address in its own. */
 static void adapters_are_found_among_what_the_namespace_sees(struct kunit *test)
 {
 	const char *name = dev_name(&ndkc_dev->dev);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes of queue pairs: what may be changed, and what is reported.
+ * Attributes of queue pairs: the changes that are allowed, and the values that
+ * are reported.
  */
 #include "fixture.h"
 
@@ -44,11 +45,11 @@ static void the_state_is_reported(struct kunit *test)
 	KUNIT_EXPECT_GE(test, attr.cap.max_recv_sge, 4);
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_EQ(test, state(test, p->a), IB_QPS_ERR);
-	/* Drain does it again, from whatever state. */
+	/* A drain repeats this, from any state. */
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
 }
 
-/* nldev shows to all users what it finds there. */
+/* nldev shows each field to all users. */
 static void nothing_is_left_as_it_was_before_the_query(struct kunit *test)
 {
 	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
@@ -93,7 +94,7 @@ static void only_a_connected_queue_pair_is_drained(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ndkc_set_state(a, IB_QPS_SQD), -EINVAL);
 		KUNIT_EXPECT_EQ(test, state(test, a), states[i]);
 	}
-	/* Nothing is left of it. */
+	/* The refused drains do not disturb a connection. */
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
 	child = ndkc_take_child(listener);
 	KUNIT_ASSERT_NOT_NULL(test, child);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Revocation seen from outside: once an invalidation has completed, nothing
- * the peer does reaches the memory any more. The owner then fills it with a
+ * Revocation seen from outside: after the completion of an invalidation no
+ * access of the peer reaches the memory. The owner then fills the memory with a
  * pattern that must neither change nor be read.
  */
 #include <linux/kthread.h>
@@ -21,8 +21,8 @@
  * @opcode: IB_WR_RDMA_WRITE or IB_WR_RDMA_READ
  * @op: requests in flight
  * @done: number of successful requests
- * @over: no more requests come, as one was refused
- * @saw_owner: a read has returned what was filled in after the invalidation
+ * @over: a request was refused: no more requests come
+ * @saw_owner: a read has returned the pattern of after the invalidation
  */
 struct intruder {
 	struct ndkc_ep *ep;
@@ -96,7 +96,7 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 	s.task = kthread_run(intruder_thread, s.t, "ndkc_intruder");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s.task));
 	get_task_struct(s.task);
-	/* Let it get going; a different phase in every round. */
+	/* Let the thread begin; every round has another phase. */
 	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(READ_ONCE(s.t->done) > 0));
 	usleep_range(100, 20000);
 	return s;
@@ -109,7 +109,7 @@ static void end(struct kunit *test, struct scene *s)
 
 	memset(s->buf->va, OWNER, s->buf->len);
 	msleep(30);
-	/* On a busy machine it has not run since. */
+	/* On a busy machine the thread may not have run since. */
 	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(READ_ONCE(s->t->over)));
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(s->buf->va, s->buf->len, OWNER));
 	status = kthread_stop(s->task);

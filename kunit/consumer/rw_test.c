@@ -78,7 +78,7 @@ static void read_by_scatterlist(struct kunit *test)
 	struct ib_qp *qp = rw->p->b->qp;
 	int i;
 
-	/* More rounds than regions in the pool: they must come back. */
+	/* More rounds than regions in the pool: the regions must come back. */
 	for (i = 0; i < 20; i++) {
 		ndkc_fill(rw->remote, i);
 		memset(rw->local->va, 0, rw->local->len);

@@ -67,7 +67,7 @@ static void attributes_are_kept(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_LIMIT), 0);
 	memset(&attr, 0, sizeof(attr));
 	KUNIT_ASSERT_EQ(test, ib_query_srq(srq->srq, &attr), 0);
-	/* Empty already, but it fires only on a fall: still armed. */
+	/* The queue is empty, but only a fall fires the limit: still armed. */
 	KUNIT_EXPECT_LE(test, attr.srq_limit, 5);
 }
 
@@ -91,7 +91,7 @@ static void limits_are_enforced(struct kunit *test)
 	srq = ndkc_srq(test, pd, 32, 2);
 	attr.srq_limit = ndkc_dev->attrs.max_srq_wr + 1;
 	KUNIT_EXPECT_NE(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_LIMIT), 0);
-	/* A change that is refused changes nothing. */
+	/* A refused change leaves all attributes. */
 	attr.max_wr = 64;
 	attr.srq_limit = 65;
 	KUNIT_EXPECT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_MAX_WR | IB_SRQ_LIMIT),
@@ -154,7 +154,7 @@ static void receive_on_the_qp_itself_is_refused(struct kunit *test)
 	KUNIT_EXPECT_NE(test, ib_post_recv(s.p[0]->b->qp, &wr, NULL), 0);
 }
 
-/* The core counts the uses; what is in use stays, and works. */
+/* The core counts the uses; an object in use stays, and works. */
 static void ndk_face_10_destroying_what_is_in_use_fails(struct kunit *test)
 {
 	struct shared s = make_shared(test);
@@ -203,7 +203,7 @@ static void empty_queue_makes_the_sender_wait(struct kunit *test)
 	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
 }
 
-/* ib_drain_qp() would wait a minute for this event. */
+/* Without this event ib_drain_qp() would wait a minute. */
 static void last_wqe_event_lets_the_drain_end(struct kunit *test)
 {
 	struct shared s = make_shared(test);
@@ -219,7 +219,7 @@ static void last_wqe_event_lets_the_drain_end(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ndkc_drain(s.p[0]->b), 0);
 	KUNIT_EXPECT_EQ(test, ndkc_destroy_qp(s.p[0]->b), 0);
 
-	/* What was queued belongs to the others. */
+	/* The queued receives belong to the other queue pairs. */
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, atomic_read(&left[i]->count), 0);
 	send_to(test, &s, 1);

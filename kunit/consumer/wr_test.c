@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Work requests that succeed: every opcode, gather and scatter, signalling,
- * order, and what the completions say.
+ * order, and the fields of the completions.
  */
 #include "fixture.h"
 
@@ -178,8 +178,8 @@ static void read_fetches_the_data(struct kunit *test)
 }
 
 /*
- * The sink is the key of the local element, whatever ex.invalidate_rkey says: rdma_rw
- * puts a key of the sink there, others leave it unset.
+ * The key of the local element names the sink. ex.invalidate_rkey does not
+ * matter: rdma_rw puts a key of the sink there, other consumers leave it unset.
  */
 static void read_with_invalidate(struct kunit *test, u32 (*named)(u32 sink))
 {
@@ -274,7 +274,7 @@ static void read_with_invalidate_spares_what_rkey_names(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_matches(third, 0, 64, 9, 0));
 }
 
-/* Without a sink there is nothing to invalidate. */
+/* Without a sink the request has no key to invalidate. */
 static void read_with_invalidate_needs_a_sink(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -543,7 +543,7 @@ static void all_send_sges_can_be_used(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_matches(dst, 0, n * m * 3, 23, 0));
 }
 
-/* Inline data is taken during the call, and its key does not matter. */
+/* The call copies inline data, whose key does not matter. */
 static void inline_data_may_be_reused_at_once(struct kunit *test)
 {
 	const struct ndkc_ep_attr attr = { .inline_data = 64 };
@@ -614,12 +614,12 @@ static void chain_is_posted_up_to_the_bad_entry(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_stays_incomplete(op[3], 20));
 	NDKC_EXPECT_WC(test, recv[1], IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, atomic_read(&recv[2]->count), 0);
-	/* And the queue goes on. */
+	/* The queue still works. */
 	KUNIT_ASSERT_EQ(test, ndkc_post_chain(p->a, &wr[3], sizeof(wr[0]), &bad), 0);
 	expect_wc(test, op[3], p->a, IB_WC_SEND);
 }
 
-/* How far a counter of the device has come. */
+/* The value of a counter of the device. */
 static u64 counted(struct kunit *test, const char *name)
 {
 	struct rdma_hw_stats *stats;
@@ -636,7 +636,7 @@ static u64 counted(struct kunit *test, const char *name)
 	return value;
 }
 
-/* The doorbell rings once, behind the last entry or at the one that fails. */
+/* The doorbell rings once, behind the last entry or at the failing entry. */
 static void ndk_face_03_list_is_one_batch_and_names_the_bad_entry(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -659,7 +659,7 @@ static void ndk_face_03_list_is_one_batch_and_names_the_bad_entry(struct kunit *
 		wr[i].send_flags = IB_SEND_SIGNALED;
 		wr[i].next = i != 0 && i != 3 && i < 6 ? &wr[i + 1] : NULL;
 	}
-	/* Both ends have come up when this is through. */
+	/* After this request both ends are up. */
 	KUNIT_ASSERT_EQ(test, ndkc_post_chain(p->a, &wr[0], sizeof(wr[0]), &bad), 0);
 	expect_wc(test, op[0], p->a, IB_WC_SEND);
 	NDKC_EXPECT_WC(test, recv[0], IB_WC_SUCCESS);
@@ -794,7 +794,7 @@ static void completions_keep_the_posting_order(struct kunit *test)
 	}
 }
 
-/* Behind the fence a write sends what the read has brought. */
+/* The write behind the fence sends the data of the read. */
 static void fence_waits_for_reads(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);

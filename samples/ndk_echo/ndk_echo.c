@@ -5,10 +5,10 @@
  * The client opens its data to the server with a fast registration and sends
  * the token. The server reads the data, inverts it, writes it back, and answers
  * with a send that invalidates the token and asks for the client's attention.
- * Loading the module does this once; it fails if anything goes wrong.
+ * Loading the module does this once; the load fails if a step fails.
  *
- * Whatever may pend is waited for here. A consumer that must not sleep does
- * the next step in the completion callback instead.
+ * The module waits for each call that may pend. A consumer that must not sleep
+ * takes the next step in the completion callback instead.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -36,10 +36,10 @@ MODULE_PARM_DESC(port, "where the server listens");
 
 #define DEPTH		16			/* of each queue */
 #define DATA_LEN	(3 * PAGE_SIZE)
-#define MAX_PAGES	5			/* that struct memory touches */
+#define MAX_PAGES	5			/* of struct memory */
 #define TIMEOUT		(120 * HZ)
 
-/* The client's message: what the server may read and write. */
+/* The client's message: the memory that the server may read and write. */
 struct invitation {
 	u64 address;
 	u32 length;
@@ -78,7 +78,7 @@ static struct ndk_adapter *adapter;
 static struct ndk_listener *listener;
 static struct end client, server;
 
-/* The client's data as the server gets at it. */
+/* The server's access to the client's data. */
 static struct ndk_mr *data_mr;
 static struct ndk_logical_address_mapping *lam;
 static u32 lam_offset;
@@ -121,7 +121,7 @@ static void on_notification(void *context, s32 status)
 	complete(&end->notified);
 }
 
-/* One client is enough; whoever else comes is rejected by the close. */
+/* Takes one client: the close of the connector rejects any other. */
 static void on_connect(void *context, struct ndk_connector *connector)
 {
 	if (cmpxchg(&server.connector, NULL, connector))
@@ -135,7 +135,7 @@ static void on_disconnect(void *context)
 	complete(&disconnected);
 }
 
-/* The end of a call that returned @status. */
+/* Waits for the end of a call that returned @status. */
 static s32 wait_for(struct call *call, s32 status)
 {
 	if (status != NDK_STATUS_PENDING)
@@ -146,7 +146,7 @@ static s32 wait_for(struct call *call, s32 status)
 
 #define CALL_INIT(call) { .done = COMPLETION_INITIALIZER_ONSTACK((call).done) }
 
-/* Make an object: @fn with its arguments but for the last three. */
+/* Makes an object: @fn with its arguments except the last three. */
 #define CREATE(out, fn, ...) ({						\
 	struct call call_ = CALL_INIT(call_);				\
 	typeof(out) out_ = (out);					\
@@ -160,14 +160,14 @@ static s32 wait_for(struct call *call, s32 status)
 	status_;							\
 })
 
-/* Carry out a request: @fn with its arguments but for the last two. */
+/* Carries out a request: @fn with its arguments except the last two. */
 #define REQUEST(fn, ...) ({						\
 	struct call call_ = CALL_INIT(call_);				\
 									\
 	wait_for(&call_, (fn)(__VA_ARGS__, completed, &call_));		\
 })
 
-/* Close an object, if there is one, and wait until it is gone. */
+/* Closes an object, if there is one, and waits until it is gone. */
 #define CLOSE(object) ({						\
 	struct call call_ = CALL_INIT(call_);				\
 	typeof(object) object_ = (object);				\
@@ -197,7 +197,7 @@ static s32 open_adapter(void)
 	return ndk_open_adapter(&params, &adapter);
 }
 
-/* An end without its connection, over memory that it takes. */
+/* Makes an end without its connection, over memory that the end takes. */
 static s32 set_up(struct end *end, struct memory *memory)
 {
 	struct page *pages[MAX_PAGES];
@@ -208,7 +208,7 @@ static s32 set_up(struct end *end, struct memory *memory)
 	if (!memory || ndk_mdl_init(&mdl, memory, sizeof(*memory), pages, MAX_PAGES))
 		return NDK_STATUS_INSUFFICIENT_RESOURCES;
 
-	/* A ?: B: B only if A is NDK_STATUS_SUCCESS. */
+	/* A ?: B runs B only if A is NDK_STATUS_SUCCESS. */
 	return CREATE(&end->pd, adapter->dispatch->create_pd, adapter) ?:
 	       CREATE(&end->cq, adapter->dispatch->create_cq, adapter, 2 * DEPTH,
 		      on_notification, end, NULL) ?:
@@ -219,7 +219,7 @@ static s32 set_up(struct end *end, struct memory *memory)
 		       NDK_MR_FLAG_ALLOW_LOCAL_WRITE);
 }
 
-/* The client's data: what fast_register() will need. */
+/* Maps the client's data for fast_register(). */
 static s32 map_data(void)
 {
 	u32 size = struct_size(lam, adapter_page_array, MAX_PAGES);
@@ -241,7 +241,7 @@ static s32 map_data(void)
 		status = adapter->dispatch->build_lam(adapter, &mdl, DATA_LEN, completed, &call,
 						      lam, &size, &lam_offset);
 	status = wait_for(&call, status);
-	/* What is not mapped must not be released. */
+	/* A mapping that was not made must not be released. */
 	if (ndk_failed(status)) {
 		kfree(lam);
 		lam = NULL;
@@ -263,7 +263,7 @@ static s32 connect(void)
 	if (ndk_failed(status))
 		return status;
 
-	/* One read at once is enough, in either direction. */
+	/* One read at a time is enough, in either direction. */
 	connect_status = client.connector->dispatch->connect(client.connector, client.qp,
 			from, address_len, to, address_len, 1, 1, NULL, 0, completed, &connecting);
 	if (ndk_failed(connect_status))
@@ -282,7 +282,7 @@ static s32 connect(void)
 	       wait_for(&accepting, accept_status);
 }
 
-/* The server is ready for the client's message; needs no connection yet. */
+/* Posts the receive for the client's message; needs no connection yet. */
 static s32 post_receive(void)
 {
 	const struct ndk_sge message = {
@@ -309,7 +309,7 @@ static s32 invite(void)
 
 	memset(client.memory->data, 0x5a, DATA_LEN);
 
-	/* The answer only; requests that are silent show up if they fail. */
+	/* Only the answer notifies, and a silent request that fails. */
 	client.cq->dispatch->arm_cq(client.cq, NDK_CQ_NOTIFY_SOLICITED);
 
 	/* The answer has no bytes. */
@@ -322,20 +322,20 @@ static s32 invite(void)
 	if (ndk_failed(status))
 		return status;
 
-	/* The token is there already, and the send ends the deferral. */
+	/* The token exists already, and the send ends the deferral. */
 	message->address = base;
 	message->length = DATA_LEN;
 	message->token = data_mr->dispatch->get_remote_token(data_mr);
 	return qp->send(client.qp, NULL, &sge, 1, NDK_OP_FLAG_SILENT_SUCCESS);
 }
 
-/* The server's next result, which must be the success of a request of @type. */
+/* Waits for the server's next result: the success of a request of @type. */
 static s32 server_result(u32 type)
 {
 	const struct ndk_cq_dispatch *cq = server.cq->dispatch;
 	struct ndk_result_ex result;
 
-	/* An arm tells of what came after the poll: nothing is missed. */
+	/* An arm reports a result that came after the poll: none is missed. */
 	while (!cq->get_cq_results_ex(server.cq, &result, 1)) {
 		cq->arm_cq(server.cq, NDK_CQ_NOTIFY_ANY);
 		if (!wait_for_completion_timeout(&server.notified, TIMEOUT))
@@ -380,7 +380,7 @@ static s32 serve(void)
 	       server_result(NDK_OPERATION_TYPE_SEND);
 }
 
-/* Client: the answer is the first thing that it hears of. */
+/* Client: the first notification is that of the answer. */
 static s32 check_answer(void)
 {
 	struct ndk_result_ex result;
@@ -391,7 +391,7 @@ static s32 check_answer(void)
 	if (ndk_failed(result.status))
 		return result.status;
 
-	/* The server cannot get at the data any more, so it can be looked at. */
+	/* The server has no access to the data any more: check the data. */
 	if (result.type != NDK_OPERATION_TYPE_RECEIVE_AND_INVALIDATE ||
 	    result.type_specific_completion_output != client.memory->message.token ||
 	    memchr_inv(client.memory->data, (u8)~0x5a, DATA_LEN))
@@ -409,7 +409,7 @@ static s32 disconnect(void)
 								     NDK_STATUS_IO_TIMEOUT;
 }
 
-/* Undo what there is of all the above, an object before those it was made from. */
+/* Undoes all of the above, each object before those it was made from. */
 static void tear_down(void)
 {
 	struct ndk_connector *connector;
@@ -463,7 +463,7 @@ static int __init ndk_echo_init(void)
 	if (ndk_failed(status))
 		return -EIO;
 
-	/* The sends and the registration of the client were not solicited. */
+	/* The client's sends and registration did not notify. */
 	if (atomic_read(&client.notifications) != 1) {
 		pr_err("%d notifications\n", atomic_read(&client.notifications));
 		return -EIO;

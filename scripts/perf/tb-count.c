@@ -5,8 +5,8 @@
  * each block when QEMU ends.
  *
  * With clock=on the line is "address nanoseconds times": the host's time from the
- * beginning of the block to that of the next one on the same virtual processor, what
- * QEMU did meanwhile included; an instruction that halts has the time asleep.
+ * beginning of the block to that of the next one on the same virtual processor, QEMU's
+ * own work in between included; an instruction that halts has the time asleep.
  *
  * QEMU's packages come without qemu-plugin.h; what is used of it is declared here
  * (plugin API version 1).
@@ -108,7 +108,7 @@ static void begun(unsigned int cpu, void *data)
 		now->block->on[cpu].times++;
 	}
 	now->block = data;
-	/* Read anew: what is done here is nobody's. */
+	/* Read anew: the time of this function belongs to no block. */
 	now->since = __builtin_ia32_rdtsc();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The two functions that the NDK face exports. A consumer that found them by
- * name holds the module as long as an adapter is open, too.  And the module
- * parameters.
+ * The two functions that the NDK face exports, and the module parameters.  An
+ * open adapter holds the module, also for a consumer that found the functions
+ * by name.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -26,15 +26,15 @@ s32 ndk_open_adapter(const struct ndk_open_params *params,
 EXPORT_SYMBOL_NS_GPL(ndk_open_adapter, "NDK");
 
 /*
- * For an adapter that goes after its close has returned.  The end of the module waits
- * for the work that calls this.
+ * Gives back the reference of an adapter that goes after its close has
+ * returned.  The module's exit waits for the work that calls this.
  */
 static void ndk_put_module(void *context)
 {
 	module_put(THIS_MODULE);
 }
 
-/* Each open adapter has one reference, which goes with it and not before. */
+/* Each open adapter has one module reference, which ends with the adapter. */
 void ndk_close_adapter(struct ndk_adapter *adapter)
 {
 	if (ndk_face_close(adapter, ndk_put_module, NULL))

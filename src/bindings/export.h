@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions of src/ndk/abi/adapter.rs behind the exported ones, and the
- * variables of src/sys/param.rs, src/rdma/link_type.rs and src/rdma/user.rs
- * behind parameters.
+ * The functions of src/ndk/abi/adapter.rs that the exported functions call, and
+ * the variables of src/sys/param.rs, src/rdma/link_type.rs and src/rdma/user.rs
+ * that are module parameters.
  */
 #ifndef NDK_EXPORT_H
 #define NDK_EXPORT_H

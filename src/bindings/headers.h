@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads. Only RDMA's own headers and the functions of shim.h are
- * turned into Rust; the rest is here so that they parse.
+ * The headers that bindgen reads. The file params chooses the names that become
+ * Rust: those of the headers of RDMA and NDK, of shim.h and trace.h, and a few
+ * types. The other headers are here so that these parse.
  */
 #include <linux/netdevice.h>
 #include <linux/inetdevice.h>

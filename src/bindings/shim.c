@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * C functions for the inlines and macros that src/sys and src/rdma need, and for
- * what is shorter in C: walks over lists of the kernel's.  One file a subject.
+ * C functions for the inlines and macros that src/sys and src/rdma need, and
+ * for walks over the kernel's lists, which are shorter in C.  Each subject has
+ * one file.
  */
 #include "shim/cpu.c"
 #include "shim/device.c"

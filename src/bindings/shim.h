@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * C functions for the inlines and macros that src/sys and src/rdma need, and for
- * what is shorter in C: walks over lists of the kernel's.
+ * C functions for the inlines and macros that src/sys and src/rdma need, and
+ * for walks over the kernel's lists, which are shorter in C.
  */
 #ifndef NDK_SHIM_H
 #define NDK_SHIM_H
@@ -32,7 +32,7 @@ u32 ndk_cpu_possible(void);
 int ndk_cpu_spread(u32 *cpus, u32 groups);
 void *ndk_percpu_alloc(u32 counters);
 void ndk_percpu_free(void *counters);
-/* so much more for the counter with that index */
+/* adds @n to counter @index */
 struct ndk_add {
 	u64 index;
 	u64 n;
@@ -79,8 +79,8 @@ void ndk_net_put(struct net *net);
 void ndk_completion_reinit(void *completion);
 
 /*
- * sys/time.rs: jiffies in a second.  Of a macro with two definitions bindgen may
- * take the wrong one: HZ is 100 to it, the one of programs, on any kernel.
+ * sys/time.rs: jiffies in a second.  Of a macro with two definitions bindgen
+ * may take the wrong one: its HZ is 100 on any kernel, as in user space.
  */
 enum ndk_time {
 	NDK_HZ = HZ
@@ -111,7 +111,7 @@ bool ndk_netdev_is_resolved_by(struct net_device *dev,
 struct net_device *ndk_netdev_of_notifier(void *info);
 
 /*
- * rdma/qp.rs: one space of queue pair numbers for the whole module, and that the
+ * rdma/qp.rs: one space of queue pair numbers for the whole module, in the
  * upper half of the 24 bits: other providers count from the lower end.
  */
 #define NDK_QPN_FIRST	0x800000
@@ -172,8 +172,8 @@ void ndk_details_end(struct sk_buff *msg, void *begin, bool complete);
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 
 /*
- * sys/inject.rs: faults of a device, in the order of its enum. With
- * CONFIG_FAULT_INJECTION_DEBUG_FS only.
+ * sys/inject.rs: the faults of a device, in the order of the enum Fault. Only
+ * with CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
 enum ndk_fault_kind {
 	NDK_FAULT_DROP_CONNECTION,
@@ -192,7 +192,7 @@ enum ndk_fault_kind {
 	NDK_FAULT_COUNT
 };
 
-/* what a fault meets, as bits: a request, an object to be made, an event */
+/* kinds of sites that a fault meets, as bits: requests, new objects, events */
 enum ndk_fault_what {
 	NDK_WHAT_SEND = 1 << 0,
 	NDK_WHAT_WRITE = 1 << 1,
@@ -221,7 +221,7 @@ enum ndk_fault_side {
 	NDK_SIDE_COUNT
 };
 
-/* what a fault is set to: 0 stands for any, but for the first two */
+/* the settings of a fault: 0 stands for any in @qp, @nth and @what */
 struct ndk_fault_settings {
 	u32 probability;
 	/* not 0 */
@@ -238,17 +238,17 @@ struct ndk_fault_settings {
 	u32 side;
 };
 
-/* what a fault has met since its probability was set, under its device's lock */
+/* counts since the probability was set, under the lock of the faults */
 struct ndk_fault_counts {
-	/* which setting of the probability this is */
+	/* the number of settings of the probability */
 	u16 run;
-	/* queue pairs that it has met */
+	/* queue pairs that the fault has met */
 	u16 users;
 	u32 seen;
 	u32 hits;
 };
 
-/* The longest delay: what waits for it can end in reasonable time. */
+/* The longest delay: a wait for a delayed operation ends in reasonable time. */
 #define NDK_FAULT_USEC_MAX	60000000
 
 struct ndk_switch {
@@ -270,7 +270,7 @@ bool ndk_fault_should_fail(struct ndk_faults *faults, u32 kind, u64 size);
 u32 ndk_fault_draw(u32 seed, u32 user, u32 number, u32 kind);
 const char *ndk_fault_name(u32 kind);
 
-/* the same with the unit tests only: what the files of a fault say */
+/* the values of a fault's files: with the unit tests only */
 struct ndk_fault_order {
 	s32 times;
 	s32 space;
@@ -312,7 +312,7 @@ u32 ndk_kunit_case_at(u32 depth, char *to, u32 room);
 int ndk_kunit_slow(const char *suite, const char *test);
 u32 ndk_kunit_slowness(void);
 
-/* Suites that are built in are the kernel's, whose linker script has these names. */
+/* Built-in suites are the kernel's: its linker script has these names. */
 #ifndef MODULE
 struct kunit_suite;
 extern struct kunit_suite * const __kunit_suites_start[];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The same functions where the unit tests are, as one object file serves one
- * module, and those that only tests need.
+ * The functions of shim.c for the module of the unit tests, as one object file
+ * serves one module; and the functions that only tests need.
  */
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
@@ -33,7 +33,7 @@ bool ndk_cpu_is_online(u32 cpu)
 	return cpu < nr_cpu_ids && cpu_online(cpu);
 }
 
-/* All that the limit allows is to be had once more. */
+/* Gives the limit its whole burst again. */
 void ndk_log_renew(u32 limit)
 {
 	if (limit < ARRAY_SIZE(ndk_log_limits))
@@ -49,8 +49,8 @@ struct page *ndk_page_of(u64 addr)
 }
 
 /*
- * The loopback device of the first namespace, held, and up: where the tests run
- * before user space does, nobody else has seen to that.
+ * Holds the loopback device of the first namespace, and brings it up: tests
+ * that run before user space find it down.
  */
 int ndk_netdev_loopback(struct net_device **dev)
 {
@@ -68,7 +68,7 @@ int ndk_netdev_loopback(struct net_device **dev)
 	return 0;
 }
 
-/* Which allocations may fail can only be said when the kernel runs. */
+/* User space chooses which allocations fail: too late for built-in tests. */
 #if defined(CONFIG_FAILSLAB) && defined(MODULE)
 #define NDK_FAULTS 1
 #else
@@ -80,13 +80,13 @@ bool ndk_fault_is_available(void)
 	return NDK_FAULTS;
 }
 
-/* The process of init, with a reference. */
+/* The init process, with a reference. */
 struct pid *ndk_kunit_first_process(void)
 {
 	return find_get_pid(1);
 }
 
-/* The test that runs in this task is one that needs what is not there. */
+/* Marks the test of this task as skipped, as the kernel lacks what it needs. */
 void ndk_kunit_skip(const char *why)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -104,7 +104,7 @@ static bool ndk_fault_is_armed(void)
 #endif
 }
 
-/* The test of this task, if its log can have a line now: that takes memory. */
+/* The test of this task, if its log can grow now, which takes memory. */
 static struct kunit *ndk_kunit_loggable(void)
 {
 	if (preempt_count() || irqs_disabled() || ndk_fault_is_armed())
@@ -124,8 +124,8 @@ void ndk_kunit_note(const char *text, u32 len)
 }
 
 /*
- * The loops in which the test is, and the case of each. The test's own task
- * changes them, and when that has ended the one that cleans up behind it.
+ * The loops that the test is in, and the case of each. Only the test's own task
+ * changes them and, after the end of that task, the task that cleans up.
  */
 #define NDK_LOOPS 4
 static char ndk_cases[NDK_LOOPS][200];
@@ -138,7 +138,7 @@ static void ndk_cases_clear(unsigned int depth)
 		ndk_cases[depth][0] = '\0';
 }
 
-/* A loop of which no case is left has no line. */
+/* A loop without a case has no line. */
 u32 ndk_kunit_case_at(u32 depth, char *to, u32 room)
 {
 	if (depth >= NDK_LOOPS || !ndk_cases[depth][0])
@@ -147,7 +147,7 @@ u32 ndk_kunit_case_at(u32 depth, char *to, u32 room)
 			 ndk_cases[depth]);
 }
 
-/* KUnit calls it behind each test that had such a loop, in a task of its own. */
+/* KUnit calls this after each test that had such a loop, in a separate task. */
 static void ndk_cases_end(void *unused)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -162,7 +162,7 @@ static void ndk_cases_end(void *unused)
 	ndk_cases_have_end = false;
 }
 
-/* The depth of a loop that begins; -1 if it stays out of the log. */
+/* Begins a loop. Returns its depth, or -1 if the loop stays out of the log. */
 int ndk_kunit_loop_begin(void)
 {
 	struct kunit *test = ndk_kunit_loggable();
@@ -184,7 +184,7 @@ void ndk_kunit_case(u32 depth, const char *text, u32 len)
 	ndk_cases_clear(depth + 1);
 }
 
-/* A loop that is left early keeps its case: the test may be about to fail there. */
+/* A loop that is left early keeps its case, as the test may fail there. */
 void ndk_kunit_loop_end(u32 depth, bool is_over)
 {
 	ndk_loops = min_t(u32, depth, NDK_LOOPS);
@@ -194,7 +194,7 @@ void ndk_kunit_loop_end(u32 depth, bool is_over)
 
 #if NDK_FAULTS
 
-/* The kernel counts fail_nth first; make_it_fail is for what comes after. */
+/* The kernel counts fail_nth first; make_it_fail is for later allocations. */
 bool ndk_fault_arm(u32 n, bool rest)
 {
 	if (!n || !in_task() || current->fail_nth || current->make_it_fail)
@@ -250,7 +250,7 @@ void ndk_fault_set(struct ndk_faults *faults, u32 kind,
 }
 #endif
 
-/* Of the test that runs in this task; NULL if none does. */
+/* Hides the warnings of the test in this task; NULL without a test. */
 void *ndk_warnings_hide(void)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -266,7 +266,7 @@ u32 ndk_warnings_show(void *hidden)
 	return count;
 }
 
-/* The suites of the module, or of the kernel where they are built in. */
+/* The suites of the module, or of the kernel if they are built in. */
 static struct kunit_suite * const *ndk_kunit_suites(unsigned int *n)
 {
 #ifdef MODULE
@@ -278,7 +278,7 @@ static struct kunit_suite * const *ndk_kunit_suites(unsigned int *n)
 #endif
 }
 
-/* Once they run nobody may change them. */
+/* Suites that run must not be changed. */
 static bool ndk_kunit_suites_run(void)
 {
 #ifdef MODULE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints of the provider: /sys/kernel/tracing/events/ndk.  The unit tests'
- * module has the same ones under a name of its own.
+ * The tracepoints of the provider: /sys/kernel/tracing/events/ndk.  The module
+ * of the unit tests has the same tracepoints as events/ndk_kunit.
  */
 #undef TRACE_SYSTEM
 #ifdef NDK_KUNIT
@@ -19,7 +19,7 @@
 #include <rdma/ib_verbs.h>
 #include <trace/misc/rdma.h>
 
-/* Once for programs, which get the numbers, and once for the kernel's own text. */
+/* Twice: for programs, which get the numbers, and for the kernel's own text. */
 #define NDK_OPCODE_LIST						\
 	ndk_opcode(SEND)					\
 	ndk_opcode(RDMA_WRITE)					\
@@ -169,7 +169,7 @@ TRACE_EVENT(ndk_notify,
 		  __entry->failed ? " failed" : "")
 );
 
-/* A queue pair is connected: its own address, and the peer's. */
+/* A queue pair is connected: its address, and the peer's. */
 TRACE_EVENT(ndk_connect,
 	TP_PROTO(const char *dev, u32 qp, u32 peer,
 		 const struct __kernel_sockaddr_storage *src,
@@ -234,7 +234,7 @@ TRACE_EVENT(ndk_invalidate,
 		  __entry->refused ? " refused" : "")
 );
 
-/* Memory that a peer named was refused. */
+/* An access to memory that a peer named was refused. */
 TRACE_EVENT(ndk_access_refused,
 	TP_PROTO(const char *dev, u32 qp, u32 peer, u32 rkey, u64 addr, u32 length,
 		 u32 opcode),

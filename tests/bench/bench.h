@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The verbs benchmark: both ends of each connection are in this module, on any
- * ib_device that serves the address, and only the kernel's consumer interface is
- * used.
+ * ib_device that serves the address, and only the kernel's consumer interface
+ * is used.
  *
  * A connection has slots. A slot has one operation under way, which ends with a
  * fixed number of events (a completion, a message that arrived); the last event
  * counts it and begins the next, in the context that the completion queue is
- * polled in. So a slot belongs to one processor at a time, and nothing is
- * locked or shared between slots but the provider.
+ * polled in. So a slot belongs to one processor at a time, and slots share no
+ * lock and no data except in the provider.
  */
 #ifndef NDK_BENCH_H
 #define NDK_BENCH_H
@@ -21,12 +21,12 @@
 #define BENCH_MAX_QPS		16
 #define BENCH_MAX_BATCH		64
 #define BENCH_MAX_SIZE		SZ_1M
-/* Messages that only carry a header. */
+/* Messages of a header alone. */
 #define BENCH_MIN_SIZE		16
 #define BENCH_WAIT_MS		120000
 
 /**
- * struct bench_params - what to measure
+ * struct bench_params - parameters of a measurement
  * @work: name of the work
  * @dev: name of the ib_device that must serve @addr
  * @addr: IPv4 address to listen at and connect to
@@ -35,8 +35,8 @@
  * @batch: work requests of one post
  * @qps: connections
  * @poll: context of the completion queues
- * @ms: how long to measure, after a tenth of it to warm up; or
- * @ops: how many operations to measure
+ * @ms: the time to measure, after a tenth of it to warm up; or
+ * @ops: the number of operations to measure
  */
 struct bench_params {
 	char work[16];
@@ -52,11 +52,11 @@ struct bench_params {
 };
 
 /**
- * struct bench_result - what came out
- * @ops: operations done in the time measured
+ * struct bench_result - result of a measurement
+ * @ops: operations in the measured time
  * @ns: that time
- * @idle_ns: how much of it processors were idle, all together
- * @total: operations done at all, those to warm up included
+ * @idle_ns: idle time of all processors in it, added up
+ * @total: all operations, the warm-up included
  */
 struct bench_result {
 	u64 ops;
@@ -81,11 +81,11 @@ struct bench_buf {
 	struct ib_mr *mr;
 };
 
-/* What a message begins with. */
+/* The header of a message. */
 struct bench_head {
 	u32 slot;
 	u32 rkey;
-	/* the slot waits for this one */
+	/* the slot waits for this message */
 	u32 last;
 	u32 unused;
 };
@@ -117,7 +117,7 @@ struct bench_recv {
 	struct ib_recv_wr wr;
 	struct ib_sge sge;
 	struct bench_head *message;
-	/* the answer to it, if the work has one */
+	/* the answer to the message, if the work has one */
 	struct bench_head *words;
 	struct ib_cqe reply_cqe;
 	struct ib_send_wr reply;
@@ -135,7 +135,7 @@ struct bench_end {
 	struct bench_recv *recvs;
 	struct bench_buf messages;
 	struct bench_buf answers;
-	/* to be posted again */
+	/* receives to be posted again */
 	struct ib_recv_wr *again;
 	u32 again_nr;
 	/* of a registration at set-up */
@@ -162,7 +162,7 @@ struct bench {
 	struct ib_device *dev;
 	struct ib_pd *pd;
 	struct rdma_cm_id *listener;
-	/* whom the next connection request is for */
+	/* the end of the next connection request */
 	struct bench_end *accepting;
 	struct bench_conn *conns;
 	u32 nr_conns;
@@ -180,11 +180,11 @@ struct bench {
  * @local_mr: slots have regions at the active end
  * @remote_mr: slots have regions at the passive end, registered at set-up
  * @register_local: those at the active end are registered at set-up, too
- * @receives: there are messages
+ * @receives: the work has messages
  * @begin: posts the next operation of a slot; -errno ends the run
- * @answer: of the passive end to a message; 0 (which is no send) for none
- * @passive: what the passive end does with a message
- * @active: what the active end does with a message
+ * @answer: opcode of the passive end's answer; 0 (which is no send) for none
+ * @passive: handles a message at the passive end
+ * @active: handles a message at the active end
  */
 struct bench_work {
 	const char *name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections of the benchmark, their memory, and how their slots run.
+ * Connections of the benchmark, their memory and their slots.
  *
  * All but the callbacks runs in the thread of one measurement, and may sleep.
  */
@@ -83,9 +83,9 @@ void bench_slot_cqe(struct ib_cq *cq, struct ib_wc *wc)
 /**
  * bench_begin - let all slots run
  * @b: the measurement
- * @ops_per_slot: each slot stops after so many; or U64_MAX, until @b->stop
+ * @ops_per_slot: operations until a slot stops; U64_MAX: until @b->stop
  *
- * Return: 0, or what the first post failed with.
+ * Return: 0, or the first error of a post.
  */
 int bench_begin(struct bench *b, u64 ops_per_slot)
 {
@@ -94,7 +94,7 @@ int bench_begin(struct bench *b, u64 ops_per_slot)
 		atomic_set(&b->conns[i].running, b->nr_slots);
 		reinit_completion(&b->conns[i].idle);
 	}
-	/* The first slots of all connections, then the second: all run at once. */
+	/* First slots of all connections, then second ones: all run at once. */
 	for (u32 s = 0; s < b->nr_slots; s++) {
 		for (u32 i = 0; i < b->nr_conns; i++) {
 			b->conns[i].slots[s].left = ops_per_slot;
@@ -130,8 +130,8 @@ int bench_await_idle(struct bench *b, unsigned long timeout)
 /* --- receives */
 
 /**
- * bench_recv_again - a message is done with: its receive is posted again
- * @recv: the receive; posts are of a whole batch
+ * bench_recv_again - post the receive of a handled message again
+ * @recv: the receive; a post has a whole batch
  */
 void bench_recv_again(struct bench_recv *recv)
 {
@@ -399,7 +399,7 @@ static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct bench_end *end;
 
-	/* The listener's, too. Whoever takes the device away takes the run's end with it. */
+	/* The listener gets it, too. The removal waits until the run ends. */
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return 0;
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -512,7 +512,7 @@ static int conn_open(struct bench_conn *conn)
 	return ret ?: end_init(&conn->a) ?: connect(conn) ?: conn_slots(conn);
 }
 
-/* All but the ids, which keep the device from going. */
+/* Closes all but the ids, which keep the device from going. */
 static void conn_close(struct bench_conn *conn)
 {
 	if (conn->a.qp) {
@@ -521,7 +521,7 @@ static void conn_close(struct bench_conn *conn)
 	}
 	if (conn->b.qp)
 		ib_drain_qp(conn->b.qp);
-	/* A message that the other end still had may have begun something. */
+	/* A message that end b still had may have begun an operation. */
 	if (conn->a.qp)
 		ib_drain_qp(conn->a.qp);
 	/* Regions go before the queue pairs that they were registered through. */
@@ -554,19 +554,19 @@ static int listen(struct bench *b)
 static void count_slots(struct bench *b)
 {
 	b->nr_slots = max(b->work->depth / b->params.batch, 1u);
-	/* Large transfers: the memory of sixteen would not fit. */
+	/* Large transfers: sixteen slots would need too much memory. */
 	if (b->params.size > SZ_256K)
 		b->nr_slots = min(b->nr_slots, 4);
-	/* What is under way, and as many that wait to be posted again. */
+	/* Receives under way, and as many that wait to be posted again. */
 	if (b->work->receives)
 		b->nr_recvs = 2 * b->nr_slots * b->params.batch;
 }
 
 /**
  * bench_open - make the connections of a measurement, and all that they need
- * @b: with parameters and work
+ * @b: the measurement, with parameters and work
  *
- * Return: 0, or an error; bench_close() is to be called in any case.
+ * Return: 0, or an error; call bench_close() in any case.
  */
 int bench_open(struct bench *b)
 {
@@ -603,7 +603,7 @@ int bench_open(struct bench *b)
 void bench_close(struct bench *b)
 {
 	WRITE_ONCE(b->stop, true);
-	/* From here on no request comes for a connection that is given up. */
+	/* From here on no request comes for an abandoned connection. */
 	if (b->listener)
 		rdma_destroy_id(b->listener);
 	for (u32 i = 0; i < b->nr_conns; i++)

@@ -2,15 +2,15 @@
 /*
  * ndk_bench: measures an ib_device through the kernel's consumer interface.
  *
- * debugfs ndk_bench/run takes a line of NAME=VALUE words (work, dev, addr, port,
- * size, batch, qps, poll, ms or ops) and blocks until that was measured; read
- * from the same open file it gives a line with what came out. work=memcpy copies
- * memory instead, in as many threads as qps says. ndk_bench/time is the clock.
+ * A write of a line of NAME=VALUE words (work, dev, addr, port, size, batch,
+ * qps, poll, ms or ops) to debugfs ndk_bench/run blocks until the measurement
+ * ends; a read of the same open file gives a line with the result. work=memcpy
+ * copies memory instead, in qps threads. ndk_bench/time is the clock.
  *
- * A measurement runs in a thread of its own. Where the provider keeps that from
- * ending the write fails with ETIMEDOUT, and the thread is left alone: as long as
- * it is there the module cannot be unloaded. ETIME is a wait inside that was too
- * long, after which all was undone.
+ * A measurement runs in a thread of its own. If the provider keeps the thread
+ * from ending, the write fails with ETIMEDOUT and leaves the thread: until it
+ * ends the module cannot be unloaded. ETIME: a wait inside was too long, and
+ * all was undone.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -25,7 +25,7 @@
 #include "bench.h"
 
 #define LINE_SIZE	256
-/* How long set-up, the end, and a slow contestant may take beyond what was asked. */
+/* Time beyond that asked for: set-up, the end, and a slow contestant. */
 #define GRACE_MS	60000
 #define MOST_MS		60000
 
@@ -38,9 +38,9 @@ struct run {
 	int ret;
 };
 
-/* Of an open file. */
+/* The state of an open file. */
 struct session {
-	/* one command at a time, and no reader meanwhile */
+	/* one command at a time, and no reader during it */
 	struct mutex lock;
 	char answer[LINE_SIZE];
 };
@@ -74,7 +74,7 @@ static u64 total(const struct bench *b)
 	u64 sum = 0;
 
 	for (u32 i = 0; i < b->nr_conns; i++)
-		/* Without, if the connection could not be made. */
+		/* A connection that could not be made has no slots. */
 		for (u32 s = 0; b->conns[i].slots && s < b->nr_slots; s++)
 			sum += READ_ONCE(b->conns[i].slots[s].done);
 	return sum;
@@ -181,7 +181,7 @@ static int copier_thread(void *data)
 	WRITE_ONCE(c->ready, true);
 	while (!ret && !kthread_should_stop()) {
 		memcpy(to[i], from[i], size);
-		/* Nobody reads it: the compiler must not know. */
+		/* The compiler must not see that the copy is unused. */
 		barrier_data(to[i]);
 		WRITE_ONCE(c->done, c->done + 1);
 		i = (i + 1) % slots;
@@ -259,7 +259,7 @@ static int run_thread(void *data)
 	module_put_and_kthread_exit(0);
 }
 
-/* --- what is asked for */
+/* --- parameters */
 
 enum { WORK, DEV, ADDR, PORT, SIZE, BATCH, QPS, POLL, MS, OPS, BAD };
 
@@ -402,7 +402,7 @@ static int start(struct run *run)
 	kref_init(&run->ref);
 	init_completion(&run->done);
 	kref_get(&run->ref);
-	/* The thread's, which may outlive the open file. */
+	/* The reference of the thread, which may outlive the open file. */
 	__module_get(THIS_MODULE);
 	task = kthread_run(run_thread, run, "ndk_bench");
 	if (!IS_ERR(task))
@@ -475,7 +475,7 @@ static ssize_t bench_file_read(struct file *file, char __user *to, size_t len, l
 	return simple_read_from_buffer(to, len, pos, answer, strlen(answer));
 }
 
-/* Where the clock and the idle processors are now: for measurements from outside. */
+/* The clock and the idle time now, for measurements from outside. */
 static int bench_time_show(struct seq_file *file, void *unused)
 {
 	struct bench_result now;

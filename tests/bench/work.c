@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What is measured: one kind of operation each.
- */
+/* The works: one kind of operation each. */
 #include <linux/string.h>
 
 #include "bench.h"
@@ -179,7 +177,7 @@ static void init_registration(struct bench_slot *slot)
 	slot->inv.send_flags = IB_SEND_SIGNALED;
 }
 
-/* An iWARP device needs a region for what a read brings. */
+/* An iWARP device needs a region for the data of a read. */
 static u32 local_key(const struct bench_slot *slot)
 {
 	if (slot->conn->bench->work->register_local)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * An iSER portal that serves nothing: it answers each login with "target moved
- * temporarily" and the address of another portal.  The kernel's own target never
- * answers so; what an initiator makes of it is to be seen with this one.
+ * temporarily" and the address of another portal.  The kernel's own target
+ * never gives this answer; the portal shows an initiator's reaction.
  */
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -35,8 +35,8 @@ module_param(logins, uint, 0444);
 MODULE_PARM_DESC(logins, "how many logins were answered");
 
 /*
- * Kept until the module or the device goes: a connection that the initiator has closed
- * does no harm.
+ * Lives until the module or the device goes: a connection that the initiator
+ * has closed does no harm.
  */
 struct conn {
 	struct list_head node;
@@ -53,7 +53,7 @@ static struct rdma_cm_id *listener;
 static LIST_HEAD(conns);
 static DEFINE_MUTEX(conns_lock);
 
-/* All but the identifier, which belongs to whoever calls. */
+/* Frees all but the identifier, which belongs to the caller. */
 static void conn_free(struct conn *conn)
 {
 	if (conn->id->qp) {
@@ -76,7 +76,7 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 		logins++;
 }
 
-/* The answer takes the place of the request. */
+/* The answer overwrites the request. */
 static u32 write_answer(u8 *buffer)
 {
 	struct iser_ctrl *ctrl = (void *)buffer;
@@ -170,7 +170,7 @@ static int conn_set_up(struct conn *conn)
 	return ib_post_recv(conn->id->qp, &wr, NULL);
 }
 
-/* An error has the connection manager reject the request and destroy the identifier. */
+/* On an error the connection manager rejects the request and destroys @id. */
 static int connect_request(struct rdma_cm_id *id)
 {
 	struct iser_cm_hdr hdr = { .flags = ISERT_ZBVA_NOT_USED | ISERT_SEND_W_INV_NOT_USED };
@@ -196,7 +196,7 @@ static int connect_request(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* take - of that identifier, or any; whoever takes it off the list frees it. */
+/* Takes the connection of @id, or any, off the list; the caller frees it. */
 static struct conn *take(const struct rdma_cm_id *id)
 {
 	struct conn *conn, *found = NULL;
@@ -213,7 +213,7 @@ static struct conn *take(const struct rdma_cm_id *id)
 	return found;
 }
 
-/* What it returns is whether the connection manager is to destroy the identifier. */
+/* Returns 1 if the connection manager has to destroy the identifier. */
 static int device_removal(struct rdma_cm_id *id)
 {
 	struct conn *conn;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ndk_seeded_c: bugs in C for the kernel's checkers to find. Loading the module with the name
- * of one runs it.
+ * ndk_seeded_c: bugs in C for the kernel's checkers to find. Loading the module
+ * runs the bug that its parameter names.
  */
 #include <linux/compiler.h>
 #include <linux/errno.h>
@@ -20,7 +20,7 @@ static char *bug = "";
 module_param(bug, charp, 0);
 MODULE_PARM_DESC(bug, "name of the bug; empty: none");
 
-/* No bug depends on memory being short. */
+/* No bug depends on a lack of memory. */
 #define GFP_SURE (GFP_KERNEL | __GFP_NOFAIL)
 
 static DEFINE_SPINLOCK(first_lock);
@@ -77,7 +77,7 @@ static void slab_out_of_bounds(void)
 	kfree(bytes);
 }
 
-/* The check is that of the function that the compiler calls for memset(). */
+/* The function that the compiler calls for memset() makes the check. */
 static void memset_past_end(void)
 {
 	char *bytes = kmalloc(40, GFP_SURE);
@@ -128,7 +128,7 @@ static void never(struct timer_list *timer)
 {
 }
 
-/* It would run out long after the guest has ended. */
+/* The timer would expire long after the end of the guest. */
 static void free_active_timer(void)
 {
 	struct timer_list *timer = kzalloc(sizeof(*timer), GFP_SURE);
@@ -149,7 +149,7 @@ static void double_list_del(void)
 	kfree(entry);
 }
 
-/* Several: of one a stale pointer may be left where kmemleak looks. */
+/* Several objects: kmemleak may find a stale pointer to one. */
 static void leak(void)
 {
 	void *lost;
@@ -161,7 +161,7 @@ static void leak(void)
 	}
 }
 
-/* More than KCSAN lets pass between two watches. */
+/* More accesses than KCSAN skips between two watches. */
 #define RACE_ROUNDS 2000000
 
 static int counter;
@@ -174,7 +174,7 @@ static noinline void count_without_lock(void)
 	counter++;
 }
 
-/* The check is that of the function that the compiler calls for memcpy(). */
+/* The function that the compiler calls for memcpy() makes the check. */
 static noinline void copy_without_lock(void)
 {
 	char bytes[sizeof(shared_bytes)] = { 7 };

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * answered: loaded before the C library, poll() says that the one descriptor it waits for is
- * readable, without a wait.
+ * answered: loaded before the C library, its poll() reports a lone descriptor
+ * as readable, without a wait.
  *
- * For `iscsiadm -m discovery` over a transport of the kernel's (open-iscsi 2.1).  Its questions and
- * the kernel's acknowledgments go through one netlink socket with the answers of the target
- * (__kipc_call() in usr/netlink.c).  An answer that comes before the acknowledgment is read and
- * kept with it; discovery_sendtargets() in usr/discovery.c then waits for another one, for half a
- * minute, connects again, and ends with a segmentation fault.  With this it looks at what it
- * keeps first, and reads where it keeps nothing, which waits as well.
+ * For `iscsiadm -m discovery` over a kernel transport (open-iscsi 2.1).  One
+ * netlink socket carries its questions, the kernel's acknowledgments and the
+ * target's answers (__kipc_call() in usr/netlink.c). iscsiadm reads an answer
+ * that comes before the acknowledgment together with that, and keeps it;
+ * discovery_sendtargets() in usr/discovery.c then waits half a minute for
+ * another answer, connects again, and ends with a segmentation fault.  With
+ * this library iscsiadm looks at the kept answer first; if there is none it
+ * reads, which waits as well.
  *
  * options: -shared -fPIC
  */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ask accept|leave PORT: listens at 127.0.0.1 and connects there.  Then it accepts what it has
- * asked for itself, which has to be refused, and destroys that identifier; or it destroys the
- * listener before anybody has looked at the request, as long as it gets all of its processor.
+ * ask accept|leave PORT: listens at 127.0.0.1 and connects there.  "accept"
+ * then accepts its own connect, which has to be refused, and destroys that
+ * identifier.  "leave" destroys the listener before the connection manager
+ * takes the request, as long as the program keeps its processor.
  *
- * ask connect PORT: connects to the listener of another program, says so, and waits for SIGTERM.
+ * ask connect PORT: connects to the listener of another program, says so, and
+ * waits for SIGTERM.
  *
- * Exit 0 if all is as it should be, or 1 with a line that says what is not.
+ * Exit 0 if all is as it should be, or 1 with a line that names the failure.
  *
  * libraries: -lrdmacm -libverbs
  */
@@ -31,7 +33,7 @@ static void need(int done, const char *what)
 	exit(1);
 }
 
-/* Its calls wait for no event from now on. */
+/* From now on calls of the identifier wait for no event. */
 static void take_apart(struct rdma_cm_id *id)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -101,7 +103,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	need(rdma_accept(id, &param) && errno == EINVAL, "rdma_accept, which is to fail");
-	/* The end of the queue pair would be that of the connect. */
+	/* The queue pair stays: its end would be that of the connect. */
 	need(!rdma_destroy_id(id), "rdma_destroy_id");
 	return 0;
 }

@@ -1,38 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile: a program that means no good, on /dev/infiniband/uverbs0 and rdma_cm.
+ * hostile: a hostile program, on /dev/infiniband/uverbs0 and rdma_cm.
  *
- * Several threads call whatever a program may call; some files are shared by all threads, some are
- * of one. Most calls are plausible, made of handles that worked before, so that queue pairs of this
- * process connect to one another and move data while others destroy them, or unmap the memory. One
- * in five is such a call with some bytes changed, and some are random from end to end. Now and then
- * a file is replaced, or a child goes on with the files that it inherited.
+ * Several threads make each call that a program may make; all threads share
+ * some files, other files belong to one thread. Most calls are plausible, with
+ * handles that worked before: so queue pairs of this process connect to one
+ * another and move data while other threads destroy them, or unmap the memory.
+ * One call in five is such a call with some bytes changed, and some are random
+ * from end to end. Now and then a thread replaces a file, or a child goes on
+ * with the files that it inherited.
  *
- * What must not be (exit 1): memory changes that nobody registered, in a process that never had the
- * device open or in this one; a completion has a number that no queue pair of this program ever
- * had, or something in a field that has no use; the kernel's own key, or a queue pair that is not
- * this program's, is taken; a call does not return. Exit 2: too little succeeded for a test.
+ * Failures (exit 1): unregistered memory changes, in this process or in one
+ * that never had the device open; a completion has a number that no queue pair
+ * of this program ever had, or a value in an unused field; the kernel accepts
+ * its own key, or a queue pair of another program; a call does not return. Exit
+ * 2: too few calls succeeded for a test.
  *
- * Queues that share memory with the kernel are used as libhfi1verbs does, and spoilt: completions
- * are checked in files of one thread alone, as long as that has not written to their queue.
+ * Queues that share memory with the kernel are used as libhfi1verbs does, and
+ * spoilt: a thread checks completions in its own files, as long as it has not
+ * written to their queue.
  *
- * What changed calls name, and where their answers go, lies at addresses far from everything else:
- * what the checks rely on is out of their reach. A call that makes a file or a queue pair keeps the
- * place of its answer, so that each is known.
+ * Changed calls name addresses far from all others, and their answers go there:
+ * the checks' data is out of their reach. A call that makes a file or a queue
+ * pair keeps the place of its answer, so that the program knows each.
  *
  * hostile [-d UVERBS] [-c RDMA_CM] [-t THREADS] [-n CALLS] [-s SEED] [-a ADDRESS] [-i] [-k SECONDS]
  *         [-l SECONDS] [-q FILE [-p PORT]... [-b PORT]]
- * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time. -l: ends by
- * itself after that time, at the latest. The times of signals and of what is a hang are multiplied
- * by the environment's NDK_SLOW.
+ * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after
+ * that time. -l: ends by itself after that time, at the latest. NDK_SLOW of the
+ * environment multiplies the times of signals and of a hang.
  *
- * -q: uses rdma_cm alone, and has no queue pair: it connects and accepts with those of others,
- * whose numbers are in the file, one a line, which is read again and again. Others listen at the
- * ports of -p, and connect to that of -b. That one such call is taken must not be (exit 1), either.
- * It goes on beyond the time of -l, up to that of a hang, until ten connects, and with -b an
- * accept, were refused.
+ * -q: uses rdma_cm alone, without a queue pair: it connects and accepts with
+ * queue pairs of other programs. The file has their numbers, one a line, and is
+ * read again and again. Other programs listen at the ports of -p, and connect
+ * to the port of -b. Such a call that succeeds is a failure (exit 1), too. The
+ * program goes on beyond the time of -l, for a hang's time at most, until ten
+ * connects, and with -b an accept, were refused.
  *
- * Each thread draws its calls from the seed; what they meet depends on the other threads.
+ * Each thread draws its calls from the seed; their effects depend on the other
+ * threads.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -71,9 +77,9 @@ typedef __u64 u64;
 #define die(...)	do { dprintf(1, "hostile: " __VA_ARGS__); _exit(1); } while (0)
 
 /*
- * Memory to register, where it is moved to, and where answers to changed calls go. A call that has
- * half of such an address changed, or a bit of it, reaches nothing: User Mode Linux has libraries
- * from 1 GiB on.
+ * Memory to register, the place it moves to, and the place of answers to
+ * changed calls. An address of these with a changed half or bit reaches no
+ * memory: User Mode Linux has libraries from 1 GiB on.
  */
 #define DATA		0x1000f0000000UL
 #define DATA_SIZE	(8UL << 20)
@@ -90,31 +96,31 @@ typedef __u64 u64;
 #define RINGS_SIZE	((u64)LENGTH(files) * MR * MOST * RING_SIZE)
 
 #define THREADS		16
-#define MOST		24		/* objects of a kind of a file */
+#define MOST		24		/* objects of a kind in a file */
 #define ANY		~0U
 #define KERNEL_KEY	0xD1		/* the kernel's local_dma_lkey */
 #define KERNEL_QPN	0x800000
-#define GOOD_ID		0x1111UL	/* the upper bits of what a request is called, */
+#define GOOD_ID		0x1111UL	/* the upper bits of a wr_id, */
 #define BAD_ID		0xD1D1UL	/* and of one that must fail */
 #define HANGS_SECONDS	(120ULL * slow)
 #define CANARY		(128UL << 10)	/* words of the other process */
 #define OWN_CANARY	(8UL << 10)
 #define OWN_PORTS	4
-#define NUMBERS		64		/* of queue pairs of others */
+#define NUMBERS		64		/* queue pairs of other programs */
 #define ERRNOS		134
 
 enum { NONE, PD, CQ, QP, SRQ, MR, CHAN, ID, KINDS };
 enum { LIVE = 1, USED = 2, CONNECTED = 4, PASSIVE = 8, SPOILT = 16 };
 enum { PLAUSIBLE, CHANGED, RANDOM, OTHERS, MODES };
 
-/* Who finds one may find that another thread has just put something else there. */
+/* Another thread may replace an object as soon as a thread has found it. */
 struct object {
 	u32 handle, pd, key, rkey, flags;	/* of an ID: its queue pair's handle and file */
-	u32 places, words;	/* of a queue in memory that is shared with the kernel */
-	u64 addr, len;		/* of a queue: the offset of that */
+	u32 places, words;	/* of a queue in memory shared with the kernel */
+	u64 addr, len;		/* of a queue: the offset of its memory */
 };
 
-/* An open file of uverbs or rdma_cm; it keeps its number whatever it is replaced by. */
+/* An open file of uverbs or rdma_cm; its replacement gets its number. */
 struct file {
 	int fd, async;
 	u32 next[KINDS];
@@ -124,18 +130,18 @@ struct file {
 struct worker {
 	u64 rng, resp, calls, buf[2048], safe[1024];
 	u32 index, mode, row, made, depth, peer_pd;
-	struct file *peer;	/* whose queue pair the next connection gets, and of which domain */
-	u32 numbers[NUMBERS], has, used;	/* queue pairs of others */
+	struct file *peer;	/* file of the next connection's queue pair, and its domain */
+	u32 numbers[NUMBERS], has, used;	/* of other programs */
 	bool gentle, is_child, done;
-	bool is_due;	/* the event was there that a connect or an accept waits for */
+	bool is_due;	/* the event before a connect or an accept has come */
 };
 
-/* What was counted, also by those who are killed, and a bit for each number of a queue pair. */
+/* Counts, also of killed processes, and a bit for each queue pair number. */
 static struct shared {
 	u64 calls[MODES], ok[MODES], errors[256][ERRNOS], connections, transfers;
-	u64 connects, accepts;	/* with queue pairs of others, which were refused */
+	u64 connects, accepts;	/* refused, with queue pairs of others */
 	u8 had[2 << 20];
-	u8 requests[1 << 16];	/* those that came and have no answer, by identifier */
+	u8 requests[1 << 16];	/* unanswered ones, by identifier */
 } *shared;
 
 static const char *device = "/dev/infiniband/uverbs0", *cm_device = "/dev/infiniband/rdma_cm";
@@ -145,8 +151,8 @@ static u64 most = 100000, seed, end, canary[OWN_CANARY];
 static struct file files[2 + THREADS], cms[1 + THREADS];
 static struct worker workers[THREADS];
 static u16 ports[OWN_PORTS + 4];
-static u32 known = OWN_PORTS;	/* so many, with those of others behind */
-static const char *numbers;	/* the file that names their queue pairs */
+static u32 known = OWN_PORTS;	/* number of ports, those of others last */
+static const char *numbers;	/* file of others' queue pair numbers */
 static u16 to_listen_at;
 static long registered;
 
@@ -181,7 +187,7 @@ static void had(u32 qpn)
 	__atomic_fetch_or(&shared->had[(qpn & 0xffffff) / 8], 1 << qpn % 8, __ATOMIC_RELAXED);
 }
 
-/* It may have been made this moment by another thread, which has not said so. */
+/* Waits: another thread may just have made it, and not have said so yet. */
 static bool was_had(u32 qpn)
 {
 	time_t end = time(NULL) + HANGS_SECONDS / 2;
@@ -207,7 +213,7 @@ static bool note(struct worker *w, long result)
 
 /* --- objects */
 
-/* One of the kind and domain, of which those flags are so. */
+/* Picks an object of the kind and domain with @flags among those of @mask. */
 static struct object *pick(struct worker *w, struct file *f, u32 kind, u32 pd, u32 mask, u32 flags)
 {
 	for (u32 i = 0, start = rnd(w, MOST); i < MOST; i++) {
@@ -240,7 +246,7 @@ static struct file *any_file(struct worker *w, bool is_cm)
 	return &files[chance(w, 60) ? rnd(w, 2) : 2 + w->index];
 }
 
-/* --- what calls there are */
+/* --- the table of calls */
 
 static void get_event(struct worker *w), start(struct worker *w), read_event(struct worker *w),
 	    change_memory(struct worker *w), map_file(struct worker *w),
@@ -258,7 +264,7 @@ static void get_event(struct worker *w), start(struct worker *w), read_event(str
 	{ "ioctl " #m, IO | UVERBS_OBJECT_##o << 8 | UVERBS_METHOD_##m, __VA_ARGS__ }
 #define OTHER(name, weight, function)	{ name, 0, weight, 0, NULL, function }
 
-/* Parts of requests, and attributes: a new object, one that is, 8 or 4 bytes, a place to answer. */
+/* Parts of requests; attributes: objects (new, old), 8 or 4 bytes, answers. */
 #define SEND(weight, n, sges, body) \
 	VERB(POST_SEND, weight, 0, "x Q =" #n " =" #sges " =56 " body)
 #define RECV(weight, n, sges, body) \
@@ -282,19 +288,21 @@ enum {
 
 /*
  * The body of a call is written as items, a letter and maybe a number n:
- * _n: n zero bytes; .n :n =n #n: n in 1, 2, 4, 8 bytes; ,n <n: any number below n in 1, 4 bytes;
- * (n ... ): n times; x: where the answer goes, n bytes on; P C Q q S M F I: a handle (Q rather a
- * connected one, F a channel or -1); w: what a request is called; f: its flags, i: with inline;
- * m ln rn k: memory of a region, some of it or all there is but at most n bytes, and its key;
- * a b K: the peer's, b aligned; e: any data; d L D: memory to register; N j: a queue pair to
- * connect, and whose it is; $n: an address, its port that of a listener if n; %: the file, so that
- * another one takes from it. The first rows make an object of each kind, the second ones end it.
+ * _n: n zero bytes; .n :n =n #n: n in 1, 2, 4, 8 bytes; ,n <n: any number
+ * below n in 1, 4 bytes; (n ... ): n times; x: the answer's address, plus n;
+ * P C Q q S M F I: a handle (Q rather a connected one, F a channel or -1);
+ * w: the wr_id of a request; f: its flags, i: with inline; m ln rn k: memory of
+ * a region, a part or all of it but at most n bytes, and its key; a b K: the
+ * peer's, b aligned; e: any data; d L D: memory to register; N j: a queue pair
+ * to connect, and its domain and file; $n: an address, its port that of a
+ * listener if n; %: the file, from which another one takes. The first rows make
+ * an object of each kind, the second ones end it.
  */
 static const struct row {
 	const char *name;
 	u32 command;
 	u8 weight;
-	signed char effect;	/* the kind that it makes, or minus that which it ends */
+	signed char effect;	/* the kind that it makes, or minus the kind it ends */
 	const char *body;
 	void (*function)(struct worker *w);
 } rows[] = {
@@ -391,7 +399,7 @@ static_assert(LENGTH(rows) <= LENGTH(shared->errors), "no room to count");
 
 /* --- calls */
 
-/* What the items of a call have in common. */
+/* The state that the items of a call share. */
 struct parts {
 	struct object local, remote, made, qp;
 	struct file *f, *qps, *to;
@@ -415,7 +423,7 @@ static u32 any_key(struct worker *w, u32 right)
 	return chance(w, 99) ? right : chance(w, 50) ? KERNEL_KEY : odd(w);
 }
 
-/* Changes some words, and maybe the length, which is returned. */
+/* Changes some words, and maybe the length. Returns the length. */
 static size_t change(struct worker *w, u8 *p, size_t len)
 {
 	for (int n = 1 + rnd(w, 3); n; n--) {
@@ -428,7 +436,7 @@ static size_t change(struct worker *w, u8 *p, size_t len)
 	return chance(w, 92) ? len : chance(w, 50) ? rnd(w, 4096) : len + 4 * rnd(w, 9) - 16;
 }
 
-/* Says how a call is to be, and where its answer goes. */
+/* Chooses the mode of a call, and the place of its answer. */
 static void begin(struct worker *w, bool is_plausible)
 {
 	static const u32 sizes[] = { 16, 16, 4, 4, 64 };	/* of a queue pair */
@@ -441,7 +449,7 @@ static void begin(struct worker *w, bool is_plausible)
 	memcpy((void *)(w->resp + 256), sizes, sizeof(sizes));
 }
 
-/* The handle of an object: the one that was asked for, if this is the first. */
+/* Returns an object's handle: the one asked for, if any, at the first item. */
 static u32 item_handle(struct worker *w, u32 kind, bool rather_connected, struct parts *q)
 {
 	u32 flag = rather_connected && chance(w, 90) ? CONNECTED : 0, handle = q->handle;
@@ -461,7 +469,7 @@ static u32 item_handle(struct worker *w, u32 kind, bool rather_connected, struct
 	return handle;
 }
 
-/* The number of a queue pair of others, or nearly. */
+/* A queue pair number of another program, or one nearby. */
 static u32 others_number(struct worker *w)
 {
 	u32 number;
@@ -594,8 +602,9 @@ static size_t build(struct worker *w, const char *t, struct parts *q)
 }
 
 /*
- * The kernel keeps the task of who asks by ioctl for the context of a file that has one, which each
- * file here has, and that would hide what others keep (docs/user-space.md).
+ * If a program asks by ioctl for the context of a file that has one, as each
+ * file here does, the kernel keeps the program's task. That would hide other
+ * leaks (docs/user-space.md).
  */
 static bool may_ask(const struct ib_uverbs_ioctl_hdr *hdr)
 {
@@ -604,14 +613,15 @@ static bool may_ask(const struct ib_uverbs_ioctl_hdr *hdr)
 }
 
 /*
- * iw_cm has a BUG() for who answers twice, or answers what he asked himself, and then goes on: with
- * each iWARP provider (docs/user-space.md). So a request is answered once.
+ * iw_cm has a BUG() for a program that answers a request twice, or answers its
+ * own connect, and then destroys the identifier: with each iWARP provider
+ * (docs/user-space.md). So a request is answered once.
  */
 static bool may_answer(const u8 *p)
 {
 	u32 command = get(p), id;
 
-	/* Without a queue pair no answer is taken, so none comes to that. */
+	/* Without a queue pair each answer fails: the BUG() is out of reach. */
 	if (numbers)
 		return true;
 	switch (command) {
@@ -695,7 +705,7 @@ static void check(const struct ib_uverbs_wc *wc)
 	    wc->dlid_path_bits || wc->port_num > 1)
 		die("a completion has %#x, %#x, %#x, %#x, %#x, %#x, %#x\n", wc->reserved,
 		    wc->src_qp, wc->pkey_index, wc->slid, wc->sl, wc->dlid_path_bits, wc->port_num);
-	/* The bit of an invalidated key is another one in memory than in an answer. */
+	/* An invalidated key has another bit in memory than in an answer. */
 	if (wc->wc_flags & ~14 || wc->wc_flags & (wc->wc_flags - 1) ||
 	    (wc->wc_flags && !is_receive) ||
 	    (!wc->wc_flags && wc->ex.invalidate_rkey))
@@ -704,7 +714,7 @@ static void check(const struct ib_uverbs_wc *wc)
 	    (!wc->status && (wc->vendor_err || wc->byte_len >> 31)))
 		die("a completion has status %u opcode %u error %#x length %#x\n", wc->status,
 		    wc->opcode, wc->vendor_err, wc->byte_len);
-	/* Of a receive in spoilt memory nothing may be left but its name. */
+	/* A receive in spoilt memory may have lost all but its name. */
 	if (!wc->status && wc->wr_id >> 48 == BAD_ID && (!is_receive || wc->byte_len))
 		die("data was moved by the kernel's key\n");
 	add(shared->transfers, !wc->status && !is_receive);
@@ -726,25 +736,25 @@ static bool is_own(struct worker *w, struct file *f)
 	return f == &files[2 + w->index];
 }
 
-/* The memory of a queue, which has `places` of so many words, comes to its place. */
+/* Maps a queue's memory, `places` of so many `words`, at the queue's place. */
 static void map_ring(struct worker *w, struct file *f, u32 kind, struct object *o, u64 offset,
 		     u32 places, u32 words)
 {
 	size_t len = (8 + 4UL * places * words + 4095) & ~4095UL;
 	void *to = RING(f, kind, o - f->of[kind]), *p = MAP_FAILED;
 
-	/* Threads that others' files serve have them for connections alone. */
+	/* A thread uses the files of others for connections alone. */
 	if (offset != ~0UL && places && len <= RING_SIZE && !w->is_child &&
 	    (f < files + 2 || is_own(w, f)))
 		p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, offset);
-	/* There is always something at the place: another thread may look there. */
+	/* The place always has memory: another thread may look there. */
 	if (p != MAP_FAILED && mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
 		die("a queue's memory cannot be moved: %s\n", strerror(errno));
 	o->places = p == MAP_FAILED ? 0 : places;
 	o->words = words;
 }
 
-/* Remembers an object instead of the oldest one, which ends. */
+/* Remembers an object in place of the oldest one, which ends. */
 static void remember(struct worker *w, struct file *f, u32 kind, const struct object *o)
 {
 	struct object *to = &f->of[kind][add(f->next[kind], 1) % MOST], old = *to, new = *o;
@@ -765,7 +775,7 @@ static void remember(struct worker *w, struct file *f, u32 kind, const struct ob
 	w->gentle = was_gentle;
 }
 
-/* Reads of the memory of a new queue in the answer. */
+/* Reads the offset of a new queue's memory from the answer. */
 static void is_shared(struct worker *w, u32 command, struct object *o)
 {
 	const u8 *resp = (u8 *)w->resp;
@@ -785,7 +795,7 @@ static void is_shared(struct worker *w, u32 command, struct object *o)
 	}
 }
 
-/* A queue was resized, and has other memory if it shares some, with the nonsense of the old one. */
+/* A resized queue that shares memory has new memory, with the old contents. */
 static void on_resize(struct worker *w, struct file *f, u32 command, u32 handle)
 {
 	struct object *o = NULL;
@@ -806,7 +816,7 @@ static void on_resize(struct worker *w, struct file *f, u32 command, u32 handle)
 	}
 }
 
-/* Makes the call of a row, of the first object with that handle if it is not ANY. */
+/* Makes a row's call, first on the object with @handle unless it is ANY. */
 static bool run(struct worker *w, struct file *f, u32 index, u32 handle)
 {
 	const struct row *r = &rows[index];
@@ -819,7 +829,7 @@ static bool run(struct worker *w, struct file *f, u32 index, u32 handle)
 		q.qps = w->peer ?: any_file(w, false);
 	if (w->peer)
 		q.pd = w->peer_pd;
-	/* What a method makes is not at the place of its answer. */
+	/* A method does not return its object at the place of its answer. */
 	begin(w, r->command & IO && (r->effect == QP || r->effect == CHAN));
 	len = build(w, r->body, &q);
 	if (q.missing) {
@@ -877,7 +887,7 @@ static bool run(struct worker *w, struct file *f, u32 index, u32 handle)
 	return true;
 }
 
-/* --- what is more than a call */
+/* --- more than one call */
 
 static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_event_resp *e)
 {
@@ -924,7 +934,7 @@ static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_ev
 	w->is_due = false;
 }
 
-/* Waits a moment for something to read. Returns true at times if there is nothing, too. */
+/* Waits a moment for data to read. Sometimes returns true without data, too. */
 static bool wait_for(struct worker *w, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -943,7 +953,7 @@ static void get_event(struct worker *w)
 	}
 }
 
-/* A new identifier, which listens or looks for one that does. */
+/* Makes an identifier, which listens or looks for a listener. */
 static void start(struct worker *w)
 {
 	struct file *cm = any_file(w, true);
@@ -1009,7 +1019,7 @@ static u32 *any_ring(struct worker *w, u32 kind, struct file **f, struct object 
 	return *o && (*o)->places && !w->is_child ? RING(*f, kind, *o - (*f)->of[kind]) : NULL;
 }
 
-/* The first word of a place, which is in the memory whatever other threads do. */
+/* The first word of a place, inside the memory for any arguments. */
 static u32 *place(u32 *ring, u32 position, u32 words)
 {
 	return ring + (2 + (u64)position * words) % (RING_SIZE / 4 - 64);
@@ -1062,7 +1072,7 @@ static void take_in_memory(struct worker *w)
 	}
 }
 
-/* Writes what it likes to the memory of a queue. */
+/* Writes odd values to the memory of a queue. */
 static void spoil_memory(struct worker *w)
 {
 	u32 kind = CQ + rnd(w, 3), value;
@@ -1092,7 +1102,7 @@ static void map_file(struct worker *w)
 		munmap(p, len);
 }
 
-/* Any command at all, of words that may be handles. */
+/* Makes any command, of words that may be handles. */
 static void random_call(struct worker *w)
 {
 	u32 words = rnd(w, 40), kind = numbers ? 5 : rnd(w, 8), command = rnd(w, 64);
@@ -1111,7 +1121,7 @@ static void random_call(struct worker *w)
 	call(w, any_file(w, kind == 5), command, kind >= 6 ? words / 4 * 16 : words * 4);
 }
 
-/* Opens a file, or replaces one that others use. */
+/* Opens a file, or replaces one that other threads use. */
 static bool open_file(struct worker *w, struct file *f, bool is_cm)
 {
 	struct file new = { .async = -1 };
@@ -1165,7 +1175,7 @@ static void start_timer(void)
 		die("no timer: %s\n", strerror(errno));
 }
 
-/* How often a row is drawn, of all that are. */
+/* The weight of a row in the draw. */
 static u32 weight(const struct row *r)
 {
 	bool is_verb = r->function == read_event || r->function == change_memory ||
@@ -1195,13 +1205,13 @@ static void step(struct worker *w)
 		return;
 	}
 	f = any_file(w, r->command & CM);
-	/* Rather where there is a connection, for those who want one. */
+	/* A call for a connected queue pair prefers a file that has one. */
 	for (n = strchr(r->body, 'Q') ? 4 : 0; n && !pick(w, f, QP, ANY, CONNECTED, CONNECTED); n--)
 		f = any_file(w, false);
 	run(w, f, w->row, ANY);
 }
 
-/* A child uses what it has inherited. */
+/* The child uses the files that it has inherited. */
 static void fork_child(struct worker *w)
 {
 	pid_t pid = w->is_child ? -1 : fork();
@@ -1212,7 +1222,7 @@ static void fork_child(struct worker *w)
 		w->is_child = true;
 		w->rng = ~w->rng | 1;
 		start_timer();
-		/* Its own copy of what is registered. */
+		/* The child's own copy of the registered memory. */
 		for (u64 at = DATA; at < DATA + DATA_SIZE; at += PIECE)
 			note(w, getrandom((void *)at, 64, 0));
 		for (int i = 0; i < 30; i++)
@@ -1264,7 +1274,7 @@ static void check_memory(u64 *words, size_t n)
 			die("memory was changed that nobody registered\n");
 }
 
-/* Is a process that looks at its memory until the other end of the pipe is closed. */
+/* Checks this process's memory until the other end of the pipe is closed. */
 static void be_canary(int fd)
 {
 	u64 *words = calloc(CANARY, sizeof(*words));
@@ -1280,7 +1290,7 @@ static void be_canary(int fd)
 	_exit(0);
 }
 
-/* Waits for the threads, and looks at what they must not change. */
+/* Waits for the threads, and checks the memory that they must not change. */
 static void watch(void)
 {
 	u64 beats[THREADS] = {}, still[THREADS] = {};
@@ -1304,7 +1314,7 @@ static void no_action(int signal)
 	(void)signal;
 }
 
-/* Does it all. Returns 2 if it cannot begin. */
+/* Runs the threads. Returns 2 if they cannot begin. */
 static int do_all(void)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
@@ -1382,7 +1392,7 @@ static int report(void)
 	}
 	for (u32 i = 0; i < MODES; i++)
 		printf("hostile: %s: %llu calls, %llu succeeded\n", modes[i], calls[i], ok[i]);
-	/* Without those of which the device has no part. */
+	/* Without the calls in which the device has no part. */
 	all = calls[PLAUSIBLE] + calls[CHANGED] + calls[RANDOM];
 	good = ok[PLAUSIBLE] + ok[CHANGED] + ok[RANDOM];
 	few = good * 20 < all || ok[PLAUSIBLE] * 10 < calls[PLAUSIBLE];

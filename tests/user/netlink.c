@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * netlink: a program without rights that sends NETLINK_RDMA whatever it may, for some seconds.
+ * netlink: a program without rights that sends NETLINK_RDMA all that it may,
+ * for some seconds.
  *
  * netlink [-s SEED] [-l SECONDS] [-q FILE] [-i | -m]
- * -q: reads numbers of queue pairs from the file, one a line, and names them. -i: tries to be the
- * iWARP port mapper, too: a kernel whose iw_cm does not ask who that is takes it for one
- * (docs/found.md), by which it ends. -m: is the port mapper of such a kernel, and answers nothing
+ * -q: reads numbers of queue pairs from the file, one a line, and names them.
+ * -i: tries to be the iWARP port mapper, too: a kernel whose iw_cm does not
+ * check the sender takes the program for the mapper (docs/found.md), and the
+ * program ends. -m: is the port mapper of such a kernel, and answers no request
  * as long as it runs.
  *
- * Each command gets attributes of the right type with numbers that may exist, some of which are
- * then changed; some commands get the objects of a dump. Exit 1, for it must not be: a command
- * succeeds that changes something, or that shows what only an administrator may see. Exit 2: this
- * program could not begin, or nearly nothing was answered.
+ * Each command gets attributes of the right type with numbers that may exist;
+ * the program then changes some of them, and asks for some commands as a dump.
+ * Exit 1: a command succeeds that changes an object, or that shows data for
+ * administrators only. Exit 2: the program could not begin, fewer than one
+ * message in four got an answer, or no answer was EPERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +38,7 @@
 #define IWPM_HELLO	8
 #define DRIVER_DETAILS	97	/* newer than some headers */
 
-/* By number, as headers of distributions are older. */
+/* By number, as the headers of distributions are older. */
 static const uint8_t for_admins[] = { 2, 3, 4, 7, 16, 18, 19, 20, 21, 25, 26, 27, 30 };
 
 static uint64_t rng, sent, answered, errors[134];
@@ -141,7 +144,7 @@ static size_t fill(uint8_t *m, size_t len)
 	return len;
 }
 
-/* Reads answers until none is there for that time. */
+/* Reads answers until none comes within that time. */
 static void read_answers(int ms)
 {
 	static uint8_t buffer[1 << 16];
@@ -165,7 +168,7 @@ static void read_answers(int ms)
 				continue;
 			errors[-e->error > 0 && -e->error < 134 ? -e->error : 0]++;
 			command = RDMA_NL_GET_OP(e->msg.nlmsg_type);
-			/* A message that is no request is ignored, with success. */
+			/* The kernel ignores non-requests, with success. */
 			if (e->error || !(e->msg.nlmsg_flags & NLM_F_REQUEST))
 				continue;
 			if (RDMA_NL_GET_CLIENT(e->msg.nlmsg_type) == RDMA_NL_IWCM)
@@ -205,7 +208,7 @@ static void send_one(bool maps)
 	h->nlmsg_seq = ++sequence;
 	h->nlmsg_pid = getpid();
 	h->nlmsg_len = len;
-	/* Some are wrong from end to end. */
+	/* Some messages are wrong from end to end. */
 	for (int n = rnd(8) ? 0 : 1 + rnd(4); n; n--) {
 		word = value();
 		memcpy(m + NLMSG_HDRLEN + rnd(len), &word, sizeof(word));
@@ -216,7 +219,7 @@ static void send_one(bool maps)
 		sent++;
 }
 
-/* Says that this is the port mapper, and reads what it is asked. */
+/* Becomes the port mapper, and reads the kernel's requests. */
 static void be_mapper(uint64_t end)
 {
 	struct { struct nlmsghdr h; uint8_t rest[64]; } m = { .h = {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * request destroy|migrate|tail PORT: listens at 127.0.0.1, waits for a connection request, and
- * takes its context away before the event that tells of it is read: by its number, which is easily
- * guessed; with the file that the listener has left; or with a file in whose list the listener has
- * moved to the end.
+ * request destroy|migrate|tail PORT: listens at 127.0.0.1, waits for a
+ * connection request, and takes the request's context away before its event is
+ * read.  "destroy" does so by the context's number, which is easily guessed;
+ * "migrate" with the file that the listener has left; "tail" with a file in
+ * whose list the listener has moved to the end.
  *
- * Then the listener goes, which still has that event.  Exit 0 if all commands but those that guess
- * succeed, or 1 with a line that says which did not.
+ * Then the listener goes, which still has that event.  Exit 0 if all commands
+ * succeed, those that guess excepted, or 1 with a line that names the failed
+ * one.
  *
- * request hold PORT FILE: reads the event into a page of the file, whose file system it has frozen,
- * until it gets SIGTERM.
+ * request hold PORT FILE: reads the event into a page of the file, whose file
+ * system is frozen until SIGTERM.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,7 +32,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #define DEVICE		"/dev/infiniband/rdma_cm"
-/* More than there are numbers in use. */
+/* More numbers than are in use. */
 #define NUMBERS		64
 
 static void need(int done, const char *what)

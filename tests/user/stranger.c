@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stranger: a program that has no queue pair, and names those of others on /dev/infiniband/rdma_cm.
+ * stranger: a program without a queue pair that names those of others on
+ * /dev/infiniband/rdma_cm.
  *
  * stranger [-c RDMA_CM] listen ADDRESS PORT
- *	listens and leaves each request unanswered, until it gets SIGTERM, and says how many came
+ *	listens and answers no request until SIGTERM, then prints their number
  * stranger [-c RDMA_CM] refuse ADDRESS PORT
  *	listens and destroys each request at once
  * stranger [-c RDMA_CM] connect ADDRESS PORT NUMBER...
@@ -11,15 +12,17 @@
  * stranger [-c RDMA_CM] accept ADDRESS PORT NUMBER...
  *	listens and accepts the first request with each of these numbers
  * stranger [-c RDMA_CM] take ADDRESS PORT
- *	listens where a server does, in each port space of the connection manager: that of streams
- *	has to refuse it, and in the others no request comes until it gets SIGTERM
+ *	listens at a server's address, in each port space of the connection
+ *	manager: the space of streams has to refuse that, and in the others no
+ *	request comes until SIGTERM
  * stranger [-c RDMA_CM] spin ADDRESS PORT FILE COUNT
- *	connects with COUNT numbers from that in the file on, which is read again and again,
- *	until it gets SIGTERM, and says how often
+ *	connects with COUNT numbers from that in the file on, which is read
+ *	again and again, until SIGTERM, then prints the number of refusals
  *
- * Each call with a number has to be refused with EINVAL, and a port that is taken with EADDRINUSE
- * or EADDRNOTAVAIL: exit 1 if one was taken, or refused otherwise. Exit 2 if it could not begin, or
- * made no call that it is there for.
+ * The kernel has to refuse each call with a number by EINVAL, and a port in use
+ * by EADDRINUSE or EADDRNOTAVAIL: exit 1 if one was accepted, or refused
+ * otherwise, or if "take" got a request. Exit 2 if the program could not begin,
+ * or made no call of its kind.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -75,7 +78,7 @@ static void destroy(int id)
 	call(RDMA_USER_CM_CMD_DESTROY_ID, &c, sizeof(c), sizeof(answer));
 }
 
-/* The next event, or that there was none in that time. */
+/* The next event, or NO_EVENT if none comes in that time. */
 static int next_event(int ms, struct rdma_ucm_event_resp *e)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verbs TEST DEVICE ADDRESS: what a program on libibverbs and librdmacm is promised of its memory
- * and of events, one test at a time.
+ * verbs TEST DEVICE ADDRESS: one test of the promises to a program on
+ * libibverbs and librdmacm, about its memory and its events.
  *
- * Two processes: this one writes into the memory of its child, over and over, while the child
- * takes that memory away in some way. Exit 0, or 1 with a line that says what was wrong, or 77 if
- * this machine does not have what the test needs.
+ * A test has two processes, children of this one. For tests of memory the peer
+ * writes into the owner's memory, over and over, while the owner takes that
+ * memory away in some way. Exit 0, or 1 with a line that names the error, or 77
+ * if this machine lacks what the test needs.
  *
  * options: -Wno-missing-field-initializers
  * libraries: -lrdmacm -libverbs
@@ -44,15 +45,15 @@ typedef __u64 u64;
 #define load(from)	__atomic_load_n(&(from), __ATOMIC_ACQUIRE)
 #define store(to, n)	__atomic_store_n(&(to), n, __ATOMIC_RELEASE)
 
-/* What both processes see. */
+/* The memory that the processes share. */
 static struct shared {
 	u64 addr;
 	u32 rkey, size;
 	u32 number;		/* of a queue pair */
 	bool listens, is_ready, stop, ended;
 	int status;		/* of the first write that failed, or of the stranger's connect */
-	u32 written;		/* how many succeeded */
-	u32 turn;		/* how many sends are wanted */
+	u32 written;		/* number of successful writes */
+	u32 turn;		/* number of sends wanted */
 } *shared;
 
 struct end {
@@ -86,7 +87,7 @@ static u32 patience_ms(void)
 	return 120000 * (times ?: 1);
 }
 
-/* Waits until `what` is true, for as long as patience_ms() says. */
+/* Waits until `what` is true, for patience_ms() at most. */
 #define wait_until(what) do {						\
 	u64 end_ = now_ms() + patience_ms();			\
 	while (!(what)) {						\
@@ -97,8 +98,8 @@ static u32 patience_ms(void)
 } while (0)
 
 /*
- * Until the test is over, whatever it waits for meanwhile: who started it ends it after its
- * time, and this process ends with it.
+ * Waits for the end of the test, without a limit: the caller of the program
+ * ends it after its time, and this process with it.
  */
 static void wait_for_stop(void)
 {
@@ -117,7 +118,7 @@ static struct rdma_addrinfo *resolve(int flags)
 	return res;
 }
 
-/* A queue pair for that identifier, with a completion queue that has a channel. */
+/* Makes a queue pair for @id, with a completion queue that has a channel. */
 static void equip(struct end *e, struct rdma_cm_id *id, bool with_srq)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 16, .max_sge = 1 } };
@@ -182,7 +183,7 @@ static int post(struct end *e, struct ibv_mr *mr, enum ibv_wr_opcode opcode, int
 	return ibv_post_send(e->id->qp, &wr, &bad);
 }
 
-/* Writes one number after the other, all over the memory, until that fails or is to stop. */
+/* Writes number after number all over the memory, until failure or stop. */
 static void writer(void)
 {
 	struct end e = {};
@@ -255,7 +256,7 @@ static void more_written(void)
 	wait_until(load(shared->written) - was > 2 * DEPTH);
 }
 
-/* Nothing of it changes for a while. */
+/* Returns true if the memory does not change for a while. */
 static bool is_still(const u8 *p, size_t size)
 {
 	u8 *copy = malloc(size);
@@ -294,7 +295,7 @@ static void test_dereg(void)
 		die("the writer got %s", ibv_wc_status_str(shared->status));
 }
 
-/* What is mapped where the memory was is not what was registered. */
+/* Memory that is mapped in place of registered memory is not registered. */
 static void test_munmap(void)
 {
 	struct end e = {};
@@ -319,7 +320,7 @@ static void test_munmap(void)
 	wait_until(load(shared->ended));
 }
 
-/* The pages that were registered have moved with the mapping. */
+/* The registered pages move with the mapping. */
 static void test_mremap(void)
 {
 	u8 *p, *q, *r;
@@ -354,7 +355,7 @@ static void test_fork(void)
 		_exit(!still);
 	}
 	need(pid > 0);
-	/* What the parent writes to must not be a new page. */
+	/* The parent's write must not go to a new page. */
 	store(p[SIZE / 2], 0);
 	if (!changes(p + SIZE / 2) || !changes(p) || !changes(p + SIZE - 1))
 		die("after a fork the parent has not the pages any more");
@@ -388,7 +389,7 @@ static void test_huge(void)
 		die("it is written to after its deregistration");
 }
 
-/* Memory that may only be read can be registered for reading, and is not written to. */
+/* Read-only memory can be registered for reading, and is not written to. */
 static void test_readonly(void)
 {
 	struct end e = {};
@@ -405,7 +406,7 @@ static void test_readonly(void)
 	need(mr = ibv_reg_mr(e.id->pd, p, SIZE, IBV_ACCESS_REMOTE_READ));
 	need(!ibv_dereg_mr(mr));
 	need(mr = ibv_reg_mr(e.id->pd, p, SIZE, 0));
-	/* The peer names it for a write: that is refused. */
+	/* The peer's write to this memory is refused. */
 	shared->addr = (uintptr_t)p;
 	shared->rkey = mr->rkey;
 	shared->size = SIZE;
@@ -434,7 +435,7 @@ static struct ibv_context *open_device(void)
 	return context;
 }
 
-/* Memory of another device is refused as what it is, and not as bad. */
+/* A dma-buf is refused as unsupported, not as bad memory. */
 static void test_dmabuf(void)
 {
 	struct ibv_pd *pd;
@@ -444,7 +445,7 @@ static void test_dmabuf(void)
 		die("a dma-buf: %s", strerror(errno));
 }
 
-/* The control group that this is in allows MOST objects. */
+/* The control group of this process allows MOST objects. */
 static void test_rdma_max(void)
 {
 	struct ibv_context *context = open_device();
@@ -458,7 +459,7 @@ static void test_rdma_max(void)
 		die("one more: %s", strerror(errno));
 }
 
-/* A queue that the control group of this process pays for; the test of it looks there. */
+/* Charges a queue to this process's control group: the caller looks there. */
 static void test_charged(void)
 {
 	struct ibv_cq *cq;
@@ -469,7 +470,7 @@ static void test_charged(void)
 
 /* --- queues in memory that is shared with the kernel */
 
-/* A queue pair of a device that is opened anew, with a completion queue for `entries`. */
+/* A queue pair on a new context, with a completion queue for `entries`. */
 static struct ibv_qp *qp_with(int entries, u32 receives, struct ibv_srq_init_attr *srq)
 {
 	struct ibv_context *context = open_device();
@@ -501,7 +502,7 @@ static void go_to(struct ibv_qp *qp, enum ibv_qp_state state)
 	need(!errno);
 }
 
-/* Posts receives with these numbers, and returns what that says at the end. */
+/* Posts receives with these numbers. Returns the result of the last post. */
 static int receive(struct ibv_qp *qp, struct ibv_srq *srq, u64 from, u64 to)
 {
 	struct ibv_recv_wr wr = {}, *bad;
@@ -512,7 +513,7 @@ static int receive(struct ibv_qp *qp, struct ibv_srq *srq, u64 from, u64 to)
 	return ret;
 }
 
-/* The next completions are the ends of receives with these numbers, and no others come. */
+/* Expects the flushed receives with these numbers, and no other completion. */
 static void expect(struct ibv_cq *cq, u64 from, u64 to)
 {
 	struct ibv_wc wc;
@@ -529,7 +530,7 @@ static void expect(struct ibv_cq *cq, u64 from, u64 to)
 		    ibv_wc_status_str(wc.status));
 }
 
-/* Every receive that was taken ends once, also one that comes late, through each change of size. */
+/* Each accepted receive ends once, also a late one, through each resize. */
 static void test_queues(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
@@ -544,7 +545,7 @@ static void test_queues(void)
 	expect(qp->recv_cq, 0, 200);
 	need(!receive(qp, NULL, 200, 350));
 	expect(qp->recv_cq, 200, 350);
-	/* In a reset they are forgotten. */
+	/* A reset forgets the receives. */
 	go_to(qp, IBV_QPS_RESET);
 	go_to(qp, IBV_QPS_INIT);
 	need(!receive(qp, NULL, 350, 360));
@@ -552,7 +553,7 @@ static void test_queues(void)
 	go_to(qp, IBV_QPS_INIT);
 	need(!receive(qp, NULL, 360, 420));
 	go_to(qp, IBV_QPS_ERR);
-	/* With completions inside, to fewer entries than these, to as many, and to more. */
+	/* With 60 completions: to fewer entries, to as many, and to more. */
 	if (ibv_resize_cq(qp->recv_cq, 59) != EINVAL)
 		die("a queue of 59 entries takes 60");
 	need(!ibv_resize_cq(qp->recv_cq, 60));
@@ -575,7 +576,7 @@ static void test_queues(void)
 	need(!receive(qp, NULL, 600, 610) && !ibv_destroy_qp(qp));
 }
 
-/* An offset of the device's file names the memory of one queue, as long as that is there. */
+/* An offset of the device's file names the memory of a queue that exists. */
 static void test_mmap(void)
 {
 	struct ibv_context *context = open_device();
@@ -584,7 +585,7 @@ static void test_mmap(void)
 	struct ibv_cq *cq, *other;
 	u32 *p, *q;
 
-	/* One page each, the first two that there are. */
+	/* Each queue has one page: the first two pages. */
 	need(cq = ibv_create_cq(context, 64, NULL, NULL, 0));
 	need(other = ibv_create_cq(context, 64, NULL, NULL, 0));
 	need((p = mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, 0)) != MAP_FAILED);
@@ -608,14 +609,14 @@ static void test_mmap(void)
 	need(!ibv_destroy_cq(cq));
 	if (mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, 0) != MAP_FAILED || errno != EINVAL)
 		die("the memory of a queue that is not there any more: %s", strerror(errno));
-	/* A mapping stays, and is of no use. */
+	/* The mapping of a destroyed queue stays, and has no effect. */
 	store(p[1], 7);
 	need(cq = ibv_create_cq(context, 64, NULL, NULL, 0));
 	need(!ibv_destroy_cq(cq) && !ibv_destroy_cq(other));
 	store(q[1], 7);
 }
 
-/* --- what a peer may do by a queue pair */
+/* --- rights, numbers and owners of queue pairs */
 
 static struct ibv_qp *new_qp(void)
 {
@@ -634,7 +635,7 @@ static struct ibv_qp *new_qp(void)
 	return qp;
 }
 
-/* Asks for some rights, and for a state if there is one; what holds then. */
+/* Asks for rights, and a state unless that is negative. Returns the rights. */
 static unsigned int ask(struct ibv_qp *qp, int state, unsigned int access)
 {
 	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1, .qp_access_flags = access };
@@ -649,7 +650,10 @@ static unsigned int ask(struct ibv_qp *qp, int state, unsigned int access)
 	return attr.qp_access_flags;
 }
 
-/* Who asks for no rights at first gets those that rdma_cm does not know yet; then what he asks. */
+/*
+ * A queue pair that leaves RESET without rights gets all, as rdma_cm does not
+ * know the program's yet. Rights that are asked for later hold.
+ */
 static void test_access(void)
 {
 	const unsigned int write = IBV_ACCESS_REMOTE_WRITE, read = IBV_ACCESS_REMOTE_READ;
@@ -680,7 +684,7 @@ static void test_access(void)
 	}
 }
 
-/* The number of a queue pair is no other's soon. */
+/* The number of a queue pair is not reused soon. */
 static void test_numbers(void)
 {
 	struct ibv_qp *qp = new_qp();
@@ -703,7 +707,7 @@ static void test_numbers(void)
 	}
 }
 
-/* Connects with that queue pair, by its number, where nobody listens; the error of that. */
+/* Returns the error of a connect with that queue pair, without a listener. */
 static int connect_with(u32 number)
 {
 	struct rdma_conn_param param = {
@@ -724,7 +728,7 @@ static void stranger(void)
 	wait_for_stop();
 }
 
-/* A queue pair that waits to be connected is so by the process that made it, and by no other. */
+/* Only the process that made a waiting queue pair can connect it. */
 static void test_owner(void)
 {
 	struct ibv_qp *qp = new_qp();
@@ -743,7 +747,7 @@ static void test_owner(void)
 
 /* --- events */
 
-/* An event of the channel comes within that time. */
+/* Returns true if an event of the channel comes within that time. */
 static bool notified(struct end *e, int ms)
 {
 	struct pollfd fd = { e->channel->fd, POLLIN, 0 };
@@ -764,7 +768,7 @@ static bool async_event(struct end *e, enum ibv_event_type type, int ms)
 	u64 end = now_ms() + ms;
 	bool found = false;
 
-	/* It looks once more when the time is over. */
+	/* Looks once more when the time is over. */
 	for (bool is_over = false; !found && !is_over;) {
 		is_over = now_ms() >= end;
 		if (poll(&fd, 1, 100) != 1)
@@ -786,7 +790,7 @@ static void post_receives(struct end *e, struct ibv_mr *mr, int number)
 				ibv_post_recv(e->id->qp, &wr, &bad)));
 }
 
-/* The peer of tests of events: a send without, then two with a solicited event. */
+/* The peer of tests of events: one send without a solicited event, two with. */
 static void sender(void)
 {
 	struct end e = {};
@@ -826,7 +830,7 @@ static void test_solicited(void)
 	if (!notified(&e, patience_ms()))
 		die("a solicited receive did not satisfy a solicited arm");
 	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
-	/* Nobody has armed it again. */
+	/* The queue is not armed again. */
 	store(shared->turn, 3);
 	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
 	if (notified(&e, WATCH_MS))
@@ -840,7 +844,7 @@ static void test_solicited(void)
 	store(shared->stop, true);
 }
 
-/* The messages of the device that waited for a receive; -1: not ndk, and it does not count them. */
+/* The messages that waited for a receive; -1 if not ndk, and not counted. */
 static long waits(void)
 {
 	char path[128];
@@ -858,7 +862,7 @@ static long waits(void)
 	return count;
 }
 
-/* A message that finds no receive gets the one that comes later, without a call. */
+/* A message that finds no receive takes a later one, without a call. */
 static void late(bool with_srq)
 {
 	struct end e = {};
@@ -919,7 +923,7 @@ static void test_srq_limit(void)
 	store(shared->stop, true);
 }
 
-/* The link of the device goes down and up while this waits. */
+/* Takes the link of the device down and up. */
 static void test_port(void)
 {
 	struct end e = {};
@@ -936,7 +940,7 @@ static void test_port(void)
 		die("no event of a port that came up");
 }
 
-/* The device goes while this waits; what it has open answers with errors. */
+/* Deletes the device: its open objects then answer with errors. */
 static void test_fatal(void)
 {
 	struct ibv_wc wc;
@@ -950,7 +954,7 @@ static void test_fatal(void)
 		die("no event of a device that went");
 	if (ibv_req_notify_cq(e.cq, 0) != EIO)
 		die("its completion queue can still be armed");
-	/* Shared memory stays; nothing comes any more. */
+	/* Shared memory stays; only flushed requests may complete. */
 	while (ibv_poll_cq(e.cq, 1, &wc) == 1)
 		if (wc.status != IBV_WC_WR_FLUSH_ERR)
 			die("a completion: %s", ibv_wc_status_str(wc.status));
@@ -958,7 +962,7 @@ static void test_fatal(void)
 		die("registering on it: %s", strerror(errno));
 }
 
-/* The peer of tests of which only the connection counts. */
+/* The peer of tests that need only a connection. */
 static void idler(void)
 {
 	struct end e = {};
@@ -967,7 +971,7 @@ static void idler(void)
 	wait_for_stop();
 }
 
-/* The peer of tests that need none. */
+/* The peer of tests that need no peer. */
 static void nobody(void)
 {
 }
@@ -1001,7 +1005,7 @@ static const struct test {
 	{}
 };
 
-/* An end that its owner kills or closes ends the writer, too, and with an error. */
+/* Ends the peer. In "exit" the writer has to end by itself, with an error. */
 static int reap(const struct test *t, pid_t peer, int status)
 {
 	u64 end = now_ms() + patience_ms();

@@ -9,8 +9,9 @@
 #include "../shim.h"
 
 /*
- * Rust keeps a per-CPU address as a plain pointer.  With GCC __percpu is an address
- * space of its own on x86, which only an integer leads into and out of.
+ * Rust keeps a per-CPU address as a plain pointer.  With GCC on x86, __percpu
+ * is a separate address space: only a cast through an integer converts to or
+ * from it.
  */
 #define NDK_TO_PERCPU(type, ptr)	((__force type __percpu *)(unsigned long)(ptr))
 #define NDK_FROM_PERCPU(ptr)		((void *)(__force unsigned long)(ptr))
@@ -21,8 +22,9 @@ u32 ndk_cpu_possible(void)
 }
 
 /*
- * The first processor of each group; a group beyond the last begins anew.  Here, not in
- * Rust, as the array of masks is of elements whose size is the kernel's, and to be freed.
+ * Stores the first processor of each group; a group beyond the last begins
+ * again with the first.  In C, not in Rust: the size of a mask is the kernel's,
+ * and the array of masks must be freed.
  */
 int ndk_cpu_spread(u32 *cpus, u32 groups)
 {
@@ -58,7 +60,7 @@ void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n)
 		this_cpu_add(p[adds->index], adds->n);
 }
 
-/* The walk and the address are macros. */
+/* In C: the walk and the address are macros. */
 u64 ndk_percpu_sum(void *counters, u32 index)
 {
 	u64 __percpu *p = NDK_TO_PERCPU(u64, counters);

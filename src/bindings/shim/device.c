@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Registered devices, and what is said of their objects. */
+/* Registered devices, and the provider's details of their objects. */
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <rdma/ib_verbs.h>
@@ -24,13 +24,13 @@ bool ndk_device_is_seen_from(const struct ib_device *device, const struct net *n
 	return rdma_dev_access_netns(device, net ?: &init_net);
 }
 
-/* Begins what a driver says of an object; NULL without room. */
+/* Begins the provider's details of an object; NULL if @msg has no room. */
 void *ndk_details_begin(struct sk_buff *msg)
 {
 	return nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 }
 
-/* Ends it, or takes it back. */
+/* Ends the details, or removes them if they are not complete. */
 void ndk_details_end(struct sk_buff *msg, void *begin, bool complete)
 {
 	if (complete)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fault injection: what the faults of a device are set to, by their files in debugfs.
- * Which of those that it meets a fault hits is decided in sys/inject.rs, with the
- * kernel's fault injection for times, space and task filter.
+ * Fault injection: the settings of a device's faults, and their files in
+ * debugfs. sys/inject.rs chooses the sites that a fault hits; the kernel's
+ * fault injection decides on times, space and task filter.
  */
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
@@ -25,7 +25,7 @@
 /* True while any fault of any device has a probability. */
 struct ndk_switch ndk_faults_on = { .key = STATIC_KEY_FALSE_INIT };
 
-/* Serializes changes of a probability, and the folder of all devices. */
+/* Serializes changes of a probability, and of the folders. */
 static DEFINE_MUTEX(ndk_faults_mutex);
 static struct dentry *ndk_faults_root;
 static unsigned int ndk_faults_shown;
@@ -38,13 +38,13 @@ struct ndk_fault {
 };
 
 struct ndk_faults {
-	/* the counts, and what sys/inject.rs counts of each queue pair */
+	/* protects the counts, and those of each queue pair in sys/inject.rs */
 	spinlock_t lock;
 	struct dentry *dir;
 	struct ndk_fault fault[NDK_FAULT_COUNT];
 };
 
-/* What a file lists: names of the bits from `first` on. */
+/* The words of a file: names of the bits from `first` on. */
 struct ndk_words {
 	const char *file;
 	u32 first;
@@ -74,7 +74,7 @@ static const struct ndk_words ndk_events = {
 	"event", NDK_WHAT_REQUEST, ndk_event_names, ARRAY_SIZE(ndk_event_names),
 };
 
-/* The names are those of the bits, in their order. */
+/* The names are in the order of the bits. */
 static_assert(NDK_WHAT_SEND << (ARRAY_SIZE(ndk_request_names) - 1) == NDK_WHAT_RECV);
 static_assert(NDK_WHAT_PD << (ARRAY_SIZE(ndk_object_names) - 1) == NDK_WHAT_CONNECTION);
 static_assert(NDK_WHAT_REQUEST << (ARRAY_SIZE(ndk_event_names) - 1) == NDK_WHAT_DISCONNECT);
@@ -85,7 +85,7 @@ static const char *const ndk_status_names[] = {
 	"rnr_retry_exc_err", "fatal_err",
 };
 
-/* Of the same order. */
+/* In the same order. */
 static const u32 ndk_status_values[ARRAY_SIZE(ndk_status_names)] = {
 	IB_WC_LOC_LEN_ERR, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR, IB_WC_WR_FLUSH_ERR,
 	IB_WC_MW_BIND_ERR, IB_WC_REM_INV_REQ_ERR, IB_WC_REM_ACCESS_ERR, IB_WC_REM_OP_ERR,
@@ -97,7 +97,7 @@ static const char *const ndk_side_names[NDK_SIDE_COUNT] = {
 	[NDK_SIDE_REQUESTER] = "requester",
 };
 
-/* What faults can hit. */
+/* Sets of sites that faults can hit. */
 #define NDK_MESSAGES	(NDK_WHAT_SEND | NDK_WHAT_WRITE | NDK_WHAT_READ | NDK_WHAT_ATOMIC)
 #define NDK_REQUESTS	(NDK_MESSAGES | NDK_WHAT_REG_MR | NDK_WHAT_LOCAL_INV | NDK_WHAT_BIND_MW)
 #define NDK_OBJECTS	(NDK_WHAT_PD | NDK_WHAT_CQ | NDK_WHAT_QP | NDK_WHAT_SRQ | \
@@ -106,12 +106,12 @@ static const char *const ndk_side_names[NDK_SIDE_COUNT] = {
 
 static const struct ndk_fault_kind_info {
 	const char *name;
-	/* how what it may be told to match is called; requests are of a queue pair */
+	/* kinds of sites that it may match; only requests have a queue pair */
 	const struct ndk_words *words;
-	/* which of those it can hit */
+	/* kinds of sites that it can hit */
 	u32 what;
 	bool has_usec;
-	/* microseconds at first */
+	/* initial microseconds */
 	u32 usec;
 	bool has_status;
 	bool has_side;
@@ -155,7 +155,7 @@ static const struct ndk_fault_kind_info {
 	[NDK_FAULT_DELAY_CONNECT] = {
 		"fail_delay_connect", .has_usec = true, .usec = 1000,
 	},
-	/* At first a lost connect ends when its time is over. */
+	/* With the initial 0 a lost connect ends at its own timeout. */
 	[NDK_FAULT_DROP_EVENT] = {
 		"fail_drop_event", &ndk_events, NDK_EVENTS, .has_usec = true,
 	},
@@ -172,7 +172,7 @@ const char *ndk_fault_name(u32 kind)
 	return ndk_fault_kinds[kind].name;
 }
 
-/* What user space writes into a file of words: freed by the caller. */
+/* Copies a word or words that user space writes; the caller frees the copy. */
 static char *ndk_text_from_user(const char __user *from, size_t count)
 {
 	return count < 128 ? memdup_user_nul(from, count) : ERR_PTR(-EINVAL);
@@ -183,7 +183,7 @@ static struct ndk_fault *ndk_fault_of(struct file *file)
 	return ((struct seq_file *)file->private_data)->private;
 }
 
-/* What a fault matches: words, separated by commas; "any" for all. */
+/* Shows the kinds that a fault matches: words with commas between, or "any". */
 static int ndk_what_show(struct seq_file *m, void *unused)
 {
 	const struct ndk_fault *f = m->private;
@@ -200,7 +200,7 @@ static int ndk_what_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
-/* The bits of a list of words, or an error. */
+/* Returns the bits of a list of words, or an error. */
 static int ndk_words_parse(const struct ndk_words *words, char *text)
 {
 	char *word;
@@ -216,7 +216,7 @@ static int ndk_words_parse(const struct ndk_words *words, char *text)
 	return what;
 }
 
-/* Receives have numbers apart from those of their queue pair's requests. */
+/* No setting matches both: receives are numbered apart from requests. */
 static bool ndk_can_match(const struct ndk_fault_kind_info *info, u32 what)
 {
 	return !(what & ~info->what) && (!(what & NDK_WHAT_RECV) || what == NDK_WHAT_RECV);
@@ -298,7 +298,7 @@ static ssize_t ndk_side_write(struct file *file, const char __user *buf, size_t 
 
 DEFINE_SHOW_STORE_ATTRIBUTE(ndk_side);
 
-/* Sets a probability, with which all counting begins anew. Under the mutex. */
+/* Sets a probability, which begins all counts anew. Under the mutex. */
 static void ndk_fault_arm_locked(struct ndk_fault *f, u32 probability)
 {
 	u32 was = f->settings.probability;
@@ -361,7 +361,7 @@ DEFINE_DEBUGFS_ATTRIBUTE(ndk_number_fops, ndk_number_get, ndk_number_set, "%llu\
 DEFINE_DEBUGFS_ATTRIBUTE(ndk_interval_fops, ndk_number_get, ndk_interval_set, "%llu\n");
 DEFINE_DEBUGFS_ATTRIBUTE(ndk_usec_fops, ndk_number_get, ndk_usec_set, "%llu\n");
 
-/* What only some faults can be set to. */
+/* Makes the files that only some faults have. */
 static void ndk_fault_show_special(struct ndk_fault *f, struct dentry *dir)
 {
 	const struct ndk_fault_kind_info *info = ndk_fault_info(f);
@@ -379,8 +379,8 @@ static void ndk_fault_show_special(struct ndk_fault *f, struct dentry *dir)
 }
 
 /*
- * The kernel's own probability stays at 100, and its interval at 1: what is drawn and what is
- * counted is so for each queue pair, in Rust.
+ * Replaces two files of the kernel's: its own probability stays at 100, and its
+ * interval at 1, as Rust draws and counts for each queue pair.
  */
 static void ndk_fault_show_own(struct ndk_fault *f, struct dentry *dir)
 {
@@ -405,7 +405,7 @@ static void ndk_fault_show(struct ndk_fault *f, struct dentry *parent)
 	ndk_fault_show_special(f, dir);
 }
 
-/* Always, once, when it gets a probability. */
+/* Off, with interval 1 and times 1: a fault with a probability hits once. */
 static void ndk_fault_init(struct ndk_fault *f, struct ndk_faults *all)
 {
 	f->all = all;
@@ -421,7 +421,7 @@ static void ndk_fault_init(struct ndk_fault *f, struct ndk_faults *all)
 	f->settings.seed = get_random_u32();
 }
 
-/* Faults that nobody sees yet, all of them off; NULL without memory. */
+/* Makes the faults of a device, off and without files; NULL without memory. */
 struct ndk_faults *ndk_faults_new(void)
 {
 	struct ndk_faults *faults = kzalloc(sizeof(*faults), GFP_KERNEL);
@@ -435,7 +435,7 @@ struct ndk_faults *ndk_faults_new(void)
 	return faults;
 }
 
-/* The folder of a device, in that of all. */
+/* Makes the folder of a device, in the folder of all devices. */
 static struct dentry *ndk_faults_dir(const char *device)
 {
 	lockdep_assert_held(&ndk_faults_mutex);
@@ -445,8 +445,8 @@ static struct dentry *ndk_faults_dir(const char *device)
 }
 
 /*
- * Makes the files of a device. Without them the device works all the same: debugfs may
- * be off, and says so if the name is taken.
+ * Makes the files of a device. The device works without them: debugfs may be
+ * off, or the name may be taken, which debugfs reports.
  */
 void ndk_faults_show(struct ndk_faults *faults, const char *device)
 {
@@ -460,7 +460,7 @@ void ndk_faults_show(struct ndk_faults *faults, const char *device)
 		ndk_fault_show(&faults->fault[i], faults->dir);
 }
 
-/* Has the folder of a device follow its name. */
+/* Renames the folder of a device. */
 void ndk_faults_rename(struct ndk_faults *faults, const char *device)
 {
 	guard(mutex)(&ndk_faults_mutex);
@@ -468,7 +468,7 @@ void ndk_faults_rename(struct ndk_faults *faults, const char *device)
 		pr_warn("%s: its faults stay in the folder %pd\n", device, faults->dir);
 }
 
-/* Takes the files away, and turns all faults off. */
+/* Removes the files, and turns all faults off. */
 void ndk_faults_hide(struct ndk_faults *faults)
 {
 	struct dentry *dir;
@@ -476,7 +476,7 @@ void ndk_faults_hide(struct ndk_faults *faults)
 
 	scoped_guard(mutex, &ndk_faults_mutex)
 		dir = xchg(&faults->dir, NULL);
-	/* Waits for those who read or write: not under the mutex, which they take. */
+	/* Waits for readers and writers, which take the mutex. */
 	debugfs_remove(dir);
 	guard(mutex)(&ndk_faults_mutex);
 	for (i = 0; i < NDK_FAULT_COUNT; i++)
@@ -485,7 +485,7 @@ void ndk_faults_hide(struct ndk_faults *faults)
 		debugfs_remove(ndk_faults_root);
 }
 
-/* Any context: they are off. */
+/* Any context: the faults are off. */
 void ndk_faults_free(struct ndk_faults *faults)
 {
 	kfree(faults);
@@ -509,7 +509,7 @@ void ndk_fault_unlock(struct ndk_faults *faults, unsigned long flags)
 	spin_unlock_irqrestore(&faults->lock, flags);
 }
 
-/* What the kernel's fault injection says. Under the lock. */
+/* Returns the decision of the kernel's fault injection. Under the lock. */
 bool ndk_fault_should_fail(struct ndk_faults *faults, u32 kind, u64 size)
 {
 	return should_fail(&faults->fault[kind].attr, min_t(u64, size, INT_MAX));

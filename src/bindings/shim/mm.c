@@ -22,8 +22,9 @@ u64 ndk_page_address(const struct page *page)
 }
 
 /*
- * What the memory map knows of in one piece: how much of memory a middle page
- * table maps depends on the size of a page, and is 512 MiB with pages of 64 KiB.
+ * The part of memory that the memory map knows as a whole.  The size that a
+ * middle page table maps depends on the page size: with pages of 64 KiB it is
+ * 512 MiB.
  */
 #ifdef CONFIG_SPARSEMEM
 #define NDK_MAP_STEP	SUBSECTION_SIZE
@@ -31,16 +32,16 @@ u64 ndk_page_address(const struct page *page)
 #define NDK_MAP_STEP	PMD_SIZE
 #endif
 
-/* The last byte of the step that @addr is in; 0 if @addr is no memory of the direct map. */
+/* Returns the last byte of @addr's step, or 0 outside of the direct map. */
 u64 ndk_direct_mapped_until(u64 addr)
 {
 	return virt_addr_valid((void *)addr) ? addr | (NDK_MAP_STEP - 1) : 0;
 }
 
 /*
- * User Mode Linux takes a hole in the vmalloc area for a page that it has yet to
- * map, and tries to read it for ever.  Here, not in Rust, as part of the one function
- * that reads what may not be there.
+ * User Mode Linux takes a hole in the vmalloc area for a page that it has yet
+ * to map, and tries to read the hole for ever.  In C, not in Rust: a part of
+ * the one function that reads memory that may not be there.
  */
 static bool ndk_is_hole(u64 addr, u64 len)
 {
@@ -65,8 +66,9 @@ static __always_inline void ndk_check_marked(void *to, const void *from, size_t 
 
 #ifdef CONFIG_KCSAN
 /*
- * KCSAN looks for watches at the first two pages of an access: it is told of one page at a
- * time.  It is told before the copy and after it, since a watch may begin during the copy.
+ * KCSAN looks for watches at the first two pages of an access: this function
+ * reports one page at a time.  It reports before the copy and after it, since a
+ * watch may begin during the copy.
  */
 void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
 {
@@ -80,7 +82,7 @@ void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
 }
 #endif
 
-/* Tells KCSAN of a copy that it does not see: before it, and after it. */
+/* Reports a copy that KCSAN does not see: before the copy and after it. */
 static void ndk_tell_kcsan(u64 to, u64 from, size_t len)
 {
 	size_t at;
@@ -89,7 +91,7 @@ static void ndk_tell_kcsan(u64 to, u64 from, size_t len)
 		ndk_check_marked((void *)to + at, (void *)from + at, min(len - at, PAGE_SIZE));
 }
 
-/* Tells KASAN, too: after it, as what faults may have no shadow. */
+/* Reports to KASAN, too: after it, as memory that faults may lack a shadow. */
 static int ndk_copied(u64 to, u64 from, size_t len)
 {
 	kasan_check_read((void *)from, len);
@@ -99,13 +101,14 @@ static int ndk_copied(u64 to, u64 from, size_t len)
 }
 
 /*
- * Copies memory of the direct map that may be read-only, or taken out of the map: returns 0, a
- * negative number if the source cannot be read, or a positive one if the sink cannot be written.
- * The two may overlap.
+ * Copies memory of the direct map that may be read-only, or taken out of the
+ * map.  Returns 0, a negative number if the source cannot be read, or a
+ * positive one if the sink cannot be written.  The two may overlap.
  *
- * The kernel exports the half that reads, and not the one that writes.  User Mode Linux has its
- * fixups for the kernel alone: there a sink that cannot be written is a fault of the kernel.  (It
- * takes no memory out of its map.)
+ * The kernel exports the function that reads, and not the one that writes.
+ * User Mode Linux has fixups only for the kernel itself: there a sink that
+ * cannot be written is a fault of the kernel.  (It takes no memory out of its
+ * map.)
  */
 #ifdef CONFIG_UML
 int ndk_copy_nofault(u64 to, u64 from, size_t len)

@@ -7,8 +7,9 @@
 #include "../shim.h"
 
 /*
- * References to identifiers of iw_cm are given back by its own code, and it waits
- * for none of them when it goes: a module that names a function of it keeps it.
+ * Code of iw_cm gives back the references to its identifiers, and the exit of
+ * iw_cm does not wait for that. The reference to a function of iw_cm keeps
+ * iw_cm loaded as long as this module.
  */
 static const void *const ndk_needs_iw_cm __used = iwcm_reject_msg;
 
@@ -22,9 +23,9 @@ static struct kset *ndk_modules(void)
 }
 
 /*
- * Whether /sys/module has it: the list of modules is not for modules to look at.
- * From before its initialisation until after its end; one that is built in has
- * an entry only if it has a parameter or a version.
+ * Returns true if /sys/module has @name: modules cannot read the list of
+ * modules. A module is there from before its initialisation until after its
+ * exit; a built-in module only if it has a parameter or a version.
  */
 bool ndk_module_is_loaded(const char *name)
 {

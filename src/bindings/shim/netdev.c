@@ -22,7 +22,7 @@ void ndk_netdev_put(struct net_device *dev)
 	dev_put(dev);
 }
 
-/* @name has room for IFNAMSIZ bytes; a rename at the same time may mix both. */
+/* @name has room for IFNAMSIZ bytes; a rename at the time may mix two names. */
 void ndk_netdev_name(const struct net_device *dev, char *name)
 {
 	strscpy(name, dev->name, IFNAMSIZ);
@@ -43,9 +43,9 @@ int ndk_netdev_vlan(const struct net_device *dev)
 }
 
 /*
- * What stands on other devices may have the MAC address of one of them, and ports
- * of a bond or team have one in common.  Masters are named, for they may have no
- * port yet.
+ * A device that stands on other devices may have the MAC address of one of
+ * them, and the ports of a bond or team have one in common.  Each kind of
+ * master has its own test, for a master may have no port yet.
  */
 static bool ndk_netdev_is_stacked(const struct net_device *dev)
 {
@@ -55,8 +55,8 @@ static bool ndk_netdev_is_stacked(const struct net_device *dev)
 }
 
 /*
- * A VLAN over a device that stands on nothing is known by its number.  It keeps
- * the device below it as long as it is there itself.
+ * The VLAN number tells a VLAN from the device below, if that stands on no
+ * other.  A VLAN keeps the device below as long as the VLAN exists.
  */
 bool ndk_netdev_may_share_mac(const struct net_device *dev)
 {
@@ -94,14 +94,14 @@ static __be32 ndk_v4(const struct __kernel_sockaddr_storage *addr)
 	return ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
 }
 
-/* An IPv6 address, or NULL for any other. */
+/* Returns the IPv6 address, or NULL if the family is another. */
 static const struct in6_addr *ndk_v6(const struct __kernel_sockaddr_storage *addr)
 {
 	return addr->ss_family == AF_INET6 ?
 	       &((const struct sockaddr_in6 *)addr)->sin6_addr : NULL;
 }
 
-/* Here, not in Rust: the walks over the lists of devices and addresses are macros. */
+/* In C, not in Rust: the walks over devices and addresses are macros. */
 static bool ndk_netdev_owns_v4(const struct net_device *dev, __be32 addr)
 {
 	struct in_device *in_dev;
@@ -134,14 +134,14 @@ bool ndk_netdev_owns(struct net_device *dev,
 	return owns;
 }
 
-/* To cma_validate_port() a VLAN device and the one below it are one. */
+/* cma_validate_port() treats a VLAN device and the device below as one. */
 static bool ndk_is_same_port(const struct net_device *a, const struct net_device *b)
 {
 	return a == b || (is_vlan_dev(a) && vlan_dev_real_dev(a) == b) ||
 	       (is_vlan_dev(b) && vlan_dev_real_dev(b) == a);
 }
 
-/* The device that has the address, under RCU, without which it may go. */
+/* Returns the device with the address.  Under RCU, without which it may go. */
 static struct net_device *ndk_netdev_with(struct net *net,
 					  const struct __kernel_sockaddr_storage *addr)
 {
@@ -200,8 +200,9 @@ bool ndk_netdev_is_local(struct net_device *dev,
 }
 
 /*
- * The device may move to another namespace at any time, and a namespace end; the
- * result has a reference to the present one.  NULL if that is ending.
+ * Returns a reference to the present namespace of the device, or NULL if that
+ * is ending.  The device may move to another namespace at any time, and a
+ * namespace may end.
  */
 struct net *ndk_netdev_get_net(const struct net_device *dev)
 {
@@ -214,8 +215,8 @@ struct net *ndk_netdev_get_net(const struct net_device *dev)
 }
 
 /*
- * Under the lock a move or an end is not halfway through: those who are notified
- * of it have heard of it, or will.
+ * Under the lock no move and no end of the device is halfway through: each
+ * notifier was told of it, or will be.
  */
 bool ndk_netdev_has_left(const struct net_device *dev, u64 net)
 {

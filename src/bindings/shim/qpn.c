@@ -16,13 +16,13 @@ int ndk_qpn_reserve(u32 *qpn)
 	return ret < 0 ? ret : 0;
 }
 
-/* Cannot fail: the slot was made when the number was reserved. */
+/* Cannot fail: ndk_qpn_reserve() has made the slot. */
 void ndk_qpn_publish(u32 qpn, void *qp)
 {
 	xa_store_irq(&ndk_qpns, qpn, qp, GFP_KERNEL);
 }
 
-/* Not found any more, and nobody gets the number, either. */
+/* The queue pair is not found any more; its number stays reserved. */
 void ndk_qpn_unpublish(u32 qpn)
 {
 	xa_store_irq(&ndk_qpns, qpn, XA_ZERO_ENTRY, GFP_KERNEL);
@@ -33,7 +33,7 @@ void *ndk_qpn_find(u32 qpn)
 	return xa_load(&ndk_qpns, qpn);
 }
 
-/* @get is called before the number can be unpublished; NULL where it returns false. */
+/* Calls @get while the number is published; NULL if @get returns false. */
 void *ndk_qpn_get(u32 qpn, bool (*get)(void *qp))
 {
 	unsigned long flags;

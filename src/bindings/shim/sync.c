@@ -20,13 +20,13 @@ bool ndk_hrtimer_is_queued(struct hrtimer *timer)
 
 static bool ndk_is_so(const u64 *word, u64 clear, u64 set)
 {
-	/* what was done under @word is seen: the other side is in sys/gate.rs */
+	/* sees the effects under @word: pairs with the exits of sys/gate.rs */
 	u64 now = smp_load_acquire(word);
 
 	return !(now & clear) || (now & set);
 }
 
-/* Who makes it so calls ndk_wake_waiters(), after a full barrier. */
+/* The code that ends a wait calls ndk_wake_waiters() after a full barrier. */
 void ndk_wait_for(const u64 *word, u64 clear, u64 set)
 {
 	wait_var_event((void *)word, ndk_is_so(word, clear, set));
@@ -52,7 +52,7 @@ void ndk_globals_unlock(void)
 #define NDK_LOG_LIMIT(seconds, messages)				\
 	RATELIMIT_STATE_INIT(ndk_log_limits, (seconds) * HZ, messages)
 
-/* One limit for each of sys/log.rs: those that a program may reach are low. */
+/* One for each Limit of sys/log.rs; those that a program can reach are low. */
 static struct ratelimit_state ndk_log_limits[] = {
 	NDK_LOG_LIMIT(5, 10),
 	NDK_LOG_LIMIT(60, 10),

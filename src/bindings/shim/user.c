@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Programs: their memory, and who they are. */
+/* Programs: their memory, their processes, and their answers. */
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
@@ -39,7 +39,7 @@ int ndk_udata_answer(struct ib_udata *udata, u64 offset)
 	return ib_copy_to_udata(udata, &offset, sizeof(offset));
 }
 
-/* The program says where. */
+/* The program's request has the address of the answer. */
 int ndk_udata_answer_there(struct ib_udata *udata, u64 offset)
 {
 	u64 there;
@@ -64,7 +64,7 @@ int ndk_share_insert(struct ib_udata *udata, struct rdma_user_mmap_entry *entry,
 	return rdma_user_mmap_entry_insert(context, entry, len);
 }
 
-/* Functions of the kernel, or inline where no program can have a device. */
+/* The kernel's functions are inlines where no program can have a device. */
 void ndk_share_remove(struct rdma_user_mmap_entry *entry)
 {
 	rdma_user_mmap_entry_remove(entry);
@@ -86,7 +86,7 @@ u64 ndk_share_offset(const struct rdma_user_mmap_entry *entry)
 	return rdma_user_mmap_get_offset(entry);
 }
 
-/* Pages of vmalloc(); what is mapped has its own reference to each. */
+/* Maps pages of vmalloc(); the mapping has its own reference to each page. */
 int ndk_share_map(struct vm_area_struct *vma, const void *from, size_t len)
 {
 	size_t at;

@@ -30,7 +30,7 @@ void ndk_bh_enable(void)
 	local_bh_enable();
 }
 
-/* With @max_active 0 it is the kernel's default. */
+/* @max_active 0 stands for the kernel's default. */
 struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags,
 				      u32 max_active)
 {
@@ -49,8 +49,8 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 	bool queued;
 
 	/*
-	 * With preemption off no CPU can leave between the test and its use; the
-	 * kernel crate has no guard for that.
+	 * With preemption off no CPU goes offline between the test and the
+	 * call; the kernel crate has no guard for that.
 	 */
 	preempt_disable();
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
