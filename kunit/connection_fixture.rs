@@ -90,9 +90,9 @@ pub(crate) struct Answer {
 #[derive(Default)]
 pub(crate) struct Habits {
     /// The number of calls of `closed` that fail before one succeeds.
-    pub(crate) stubborn: u32,
+    pub(crate) closed_failures: u32,
     /// The number of calls of `reply` that fail before one succeeds.
-    pub(crate) deaf: u32,
+    pub(crate) reply_failures: u32,
     /// A queue pair that is ended while this side is notified that the connection is up.
     pub(crate) victim: Option<Arc<QueuePair>>,
     /// True if a passive side waits for the active side's confirmation.
@@ -122,17 +122,17 @@ impl ConnectionLog {
     }
 
     /// A side whose end can be reported only after `attempts` failures.
-    pub(crate) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
+    pub(crate) fn with_closed_failures(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
-            stubborn: attempts,
+            closed_failures: attempts,
             ..Habits::default()
         })
     }
 
     /// A side whose answer can be reported only after `attempts` failures.
-    pub(crate) fn deaf(attempts: u32) -> Result<Arc<Self>> {
+    pub(crate) fn with_reply_failures(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
-            deaf: attempts,
+            reply_failures: attempts,
             ..Habits::default()
         })
     }
@@ -196,9 +196,9 @@ impl ConnectionLog {
 
 impl ConnectionEvents for ConnectionLog {
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
-        let is_deaf = self.replies.hit() < self.habits.deaf;
+        let fails = self.replies.hit() < self.habits.reply_failures;
         self.note(answer, private_data);
-        match is_deaf {
+        match fails {
             true => Err(ENOMEM),
             false => Ok(()),
         }
@@ -214,7 +214,7 @@ impl ConnectionEvents for ConnectionLog {
         self.note(Err(status), &[]);
     }
 
-    fn confirms(&self) -> bool {
+    fn waits_for_confirmation(&self) -> bool {
         if let Some(request) = &self.habits.abandons {
             request.abandon();
         }
@@ -225,7 +225,7 @@ impl ConnectionEvents for ConnectionLog {
         if by_peer {
             self.closed_by_peer.hit();
         }
-        match self.closed.hit() < self.habits.stubborn {
+        match self.closed.hit() < self.habits.closed_failures {
             true => Err(ENOMEM),
             false => Ok(()),
         }
@@ -234,11 +234,11 @@ impl ConnectionEvents for ConnectionLog {
 
 /// The behaviour of a listener.
 #[derive(Default)]
-pub(crate) struct Manner {
+pub(crate) struct ListenerHabits {
     /// Refuses all requests.
     pub(crate) refuses: bool,
     /// The number of requests that find no room, before any is taken.
-    pub(crate) full: u32,
+    pub(crate) no_room_count: u32,
     /// Serves IPv4 at the IPv6 wildcard.
     pub(crate) dual: bool,
     /// Serves the address of its device alone.
@@ -250,7 +250,7 @@ pub(crate) struct Manner {
 pub(crate) struct ListenerLog {
     pub(crate) requests: Tally,
     pub(crate) rejected: Tally,
-    manner: Manner,
+    habits: ListenerHabits,
     /// The address of its device.
     pub(crate) addr: IpAddr,
     #[pin]
@@ -262,10 +262,10 @@ pub(crate) struct ListenerLogEvents(pub(crate) Arc<ListenerLog>);
 
 impl ListenerEvents for ListenerLogEvents {
     fn request(&self, request: Arc<ConnectRequest>) -> Result {
-        if self.0.requests.hit() < self.0.manner.full {
+        if self.0.requests.hit() < self.0.habits.no_room_count {
             return Err(ENOMEM);
         }
-        if self.0.manner.refuses {
+        if self.0.habits.refuses {
             return Err(ECONNREFUSED);
         }
         let old = self.0.request.lock().replace(request);
@@ -282,11 +282,11 @@ impl ListenerEvents for ListenerLogEvents {
     }
 
     fn serves_others(&self) -> bool {
-        !self.0.manner.own_only
+        !self.0.habits.own_only
     }
 
     fn is_dual(&self) -> bool {
-        self.0.manner.dual
+        self.0.habits.dual
     }
 
     fn consumer(&self) -> Option<usize> {
@@ -301,20 +301,20 @@ impl ListenerEvents for ListenerLogEvents {
 impl ListenerLog {
     /// A listener of a device at `addr`, which may refuse all requests. May sleep.
     pub(crate) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
-        let manner = Manner {
+        let habits = ListenerHabits {
             refuses,
-            ..Manner::default()
+            ..ListenerHabits::default()
         };
-        Self::with(addr, manner)
+        Self::with(addr, habits)
     }
 
-    /// A listener of a device at `addr`, with that manner. May sleep.
-    pub(crate) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
+    /// A listener of a device at `addr`, with that habits. May sleep.
+    pub(crate) fn with(addr: IpAddr, habits: ListenerHabits) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 requests: Tally::new(),
                 rejected: Tally::new(),
-                manner,
+                habits,
                 addr,
                 request <- new_spinlock_irq!(None),
             }),
@@ -405,8 +405,8 @@ impl ConnectionFixture {
             },
             private_data,
             events: log.clone(),
-            confirms: false,
-            waits: false,
+            wants_confirmation: false,
+            retries_when_full: false,
         })
     }
 
@@ -421,7 +421,7 @@ impl ConnectionFixture {
         log: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
         let mut ask = self.ask(log)?;
-        ask.confirms = true;
+        ask.wants_confirmation = true;
         self.submit(ask)
     }
 

@@ -62,7 +62,7 @@ impl Tools {
 
     /// Arms, posts a receive, a write and a send, rings, and polls once.
     fn round(&self) -> bool {
-        self.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        self.sends.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         let into = [self.sink.whole()].into_iter();
         let from = || [self.source.whole()].into_iter();
         let received = self.far.post_receive(test_posted(1, into));
@@ -77,8 +77,8 @@ impl Tools {
 
     /// Returns true if the round of that seed has ended.
     fn is_done(&self, qp_pair: &QpPair, seed: u8) -> bool {
-        qp_pair.a.sends.brings(3, Status::Success)
-            && qp_pair.b.receives.brings(1, Status::Success)
+        qp_pair.a.sends.next_is(3, Status::Success)
+            && qp_pair.b.receives.next_is(1, Status::Success)
             && self.sink.holds(0, 64, seed, 0)
             && self.landing.holds(0, 64, seed, 0)
     }
@@ -90,7 +90,7 @@ fn answer(end: &End, count: u64) -> Result {
     let hook = Arc::new(
         move |_: bool| {
             receives.poll(usize::MAX, |_| ());
-            receives.arm(Arm::Any, MissedEvents::Report);
+            receives.arm(Arm::Any, MissedEvents::SatisfyArm);
             let none = || [].into_iter();
             let _ = qp.post_receive(test_posted(1, none()));
             let _ = qp.post(2, SEND, SendFlags::empty(), none());
@@ -102,7 +102,7 @@ fn answer(end: &End, count: u64) -> Result {
         end.receive(1, &[])?;
     }
     end.receives.log.set_hook(Some(hook));
-    end.receives.cq.arm(Arm::Any, MissedEvents::Report);
+    end.receives.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
     Ok(())
 }
 
@@ -213,8 +213,8 @@ mod tests {
         qp_pair.a.qp.fail();
         drop(interrupts_off);
         assert!(qp_pair.is_down());
-        assert!(qp_pair.b.receives.brings_all(0..10, Status::Flushed));
-        assert!(qp_pair.b.sends.brings(1, Status::Flushed));
+        assert!(qp_pair.b.receives.next_are(0..10, Status::Flushed));
+        assert!(qp_pair.b.sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -242,14 +242,14 @@ mod tests {
     fn a_receive_is_posted_by_a_timer_to_a_message_that_waits() -> Result {
         let qp_pair = QpPair::new()?;
         qp_pair.a.post(1, SEND, &[])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         let qp = qp_pair.b.qp.clone();
         let other_task = OtherContext::new(move || {
             let _ = qp.post_receive(test_posted(2, [].into_iter()));
         })?;
         assert!(other_task.by_timer());
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         Ok(())
     }
 }

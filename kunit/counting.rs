@@ -92,30 +92,30 @@ mod tests {
             qp_pair.b.receive(context, &[far.whole()])?;
         }
         qp_pair.a.post(1, SEND, &[near.sge(0, 30)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Sends, 1), (BytesOut, 30)]));
         assert!(b.moved(&qp_pair.b, &[(Receives, 1), (BytesIn, 30)]));
         qp_pair
             .a
             .post(2, write(far.remote(0)), &[near.sge(0, 40)])?;
-        assert!(qp_pair.a.sends.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(2, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Writes, 1), (BytesOut, 40)]));
         assert!(b.moved(&qp_pair.b, &[(BytesIn, 40)]));
         qp_pair
             .a
             .post(3, write_immediate(far.remote(0), 0), &[near.sge(0, 5)])?;
-        assert!(qp_pair.a.sends.brings(3, Status::Success));
+        assert!(qp_pair.a.sends.next_is(3, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Writes, 1), (BytesOut, 5)]));
         assert!(b.moved(&qp_pair.b, &[(Receives, 1), (BytesIn, 5)]));
         qp_pair.a.post(4, read(far.remote(0)), &[near.sge(0, 50)])?;
-        assert!(qp_pair.a.sends.brings(4, Status::Success));
+        assert!(qp_pair.a.sends.next_is(4, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Reads, 1), (BytesIn, 50)]));
         assert!(b.moved(&qp_pair.b, &[(BytesOut, 50)]));
         let at = far.remote(0);
         qp_pair
             .a
             .post(5, SendOp::FetchAdd { at, add: 1 }, &[near.sge(0, 8)])?;
-        assert!(qp_pair.a.sends.brings(5, Status::Success));
+        assert!(qp_pair.a.sends.next_is(5, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Atomics, 1), (BytesIn, 8)]));
         assert!(b.moved(&qp_pair.b, &[(BytesOut, 8)]));
         Ok(())
@@ -133,17 +133,17 @@ mod tests {
         make(1)?;
         assert!(b.moved(&qp_pair.b, &[(Registrations, 1)]));
         qp_pair.b.post(2, invalidate(token), &[])?;
-        assert!(qp_pair.b.sends.brings(2, Status::Success));
+        assert!(qp_pair.b.sends.next_is(2, Status::Success));
         assert!(b.moved(&qp_pair.b, &[(InvalidationsLocal, 1)]));
         make(3)?;
         qp_pair.b.receive(1, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         let by = [(Registrations, 1), (InvalidationsRemote, 1), (Receives, 1)];
         assert!(b.moved(&qp_pair.b, &by));
         assert!(a.moved(&qp_pair.a, &[(Sends, 1)]));
         qp_pair.b.post(4, invalidate(token), &[])?;
-        assert!(qp_pair.b.sends.brings(4, Status::LocalOperation));
+        assert!(qp_pair.b.sends.next_is(4, Status::LocalOperation));
         assert!(b.moved(&qp_pair.b, &[(InvalidationsRefused, 1), (Disconnects, 1)]));
         assert!(a.moved(&qp_pair.a, &[(Disconnects, 1)]));
         Ok(())
@@ -159,7 +159,7 @@ mod tests {
             .a
             .post(1, write(far.remote(0)), &[qp_pair.a.buffer(8)?.whole()])?;
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::RemoteAccess));
+        assert!(qp_pair.a.sends.next_is(1, Status::RemoteAccess));
         assert!(qp_pair.is_down());
         assert!(a.moved(&qp_pair.a, &[(Flushes, 1), (Disconnects, 1)]));
         let by = [(AccessRefused, 1), (Flushes, 2), (Disconnects, 1)];
@@ -175,8 +175,8 @@ mod tests {
         qp_pair.a.post_with(2, SEND, SOLICITED, &[])?;
         assert!(a.moved(&qp_pair.a, &[(RnrWaits, 1)]));
         qp_pair.b.receive(1, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.a.sends.brings(2, Status::ReceiverNotReady));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(2, Status::ReceiverNotReady));
         let by = [
             (RnrWaits, 1),
             (RnrTimeouts, 1),
@@ -195,7 +195,7 @@ mod tests {
                 qp_pair.b.receive(context, &[])?;
                 qp_pair.b.receives.cq.arm(arm, MissedEvents::Ignore);
                 qp_pair.a.post_with(context, SEND, SOLICITED, &[])?;
-                assert!(qp_pair.b.receives.brings(context, Status::Success));
+                assert!(qp_pair.b.receives.next_is(context, Status::Success));
                 assert!(b.moved(&qp_pair.b, &[(counter, 1), (Receives, 1)]));
             }
         }

@@ -223,7 +223,7 @@ impl ManualQp {
 
     /// Ends the request that was started last as a success, and starts the next that may begin; its
     /// number, or `None`.
-    pub(crate) fn go_on(&mut self) -> Option<u32> {
+    pub(crate) fn complete_and_start(&mut self) -> Option<u32> {
         let wqe = &mut self.started.wqe;
         match (self.end.qp).complete_and_start(self.fake.id, wqe) {
             Next::Nothing => None,

@@ -282,7 +282,7 @@ impl EngineHost {
             receive_cq: receives.cq.clone(),
             shared: shared.as_ref().map(|s| s.srq.clone()),
             events: KBox::new(QpUser(events.clone()), GFP_KERNEL)?,
-            cookie: cookie(number),
+            qp_context: qp_context(number),
             flush_on_disconnect: attr.flush_on_disconnect,
             number,
         };
@@ -310,7 +310,7 @@ impl Drop for EngineHost {
 }
 
 /// The cookie of queue pair `number`, as completions have it.
-pub(crate) const fn cookie(number: u32) -> usize {
+pub(crate) const fn qp_context(number: u32) -> usize {
     // CAST: widening.
     0xC00C_0000 + number as usize
 }

@@ -8,7 +8,7 @@ use crate::engine::{
     device::RdmaDevice,
     inject::{
         Fault,
-        Order, //
+        FaultSettings, //
     }, //
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// Orders a fault of `device`.
-    pub(crate) fn new(device: &Arc<RdmaDevice>, fault: Fault, order: Order) -> Self {
+    pub(crate) fn new(device: &Arc<RdmaDevice>, fault: Fault, order: FaultSettings) -> Self {
         device.faults.set(fault, &order);
         Self {
             device: device.clone(),
@@ -31,6 +31,6 @@ impl Ordered {
 
 impl Drop for Ordered {
     fn drop(&mut self) {
-        self.device.faults.set(self.fault, &Order::OFF);
+        self.device.faults.set(self.fault, &FaultSettings::OFF);
     }
 }

@@ -155,7 +155,7 @@ impl CqEvents for CqUser {
             self.0.fatal.hit();
         }
         self.0.failures.hit();
-        Called::Over
+        Called::Done
     }
 }
 
@@ -216,7 +216,7 @@ impl SrqEvents for SrqUser {
 
     fn failed(&self) -> Called {
         self.0.failures.hit();
-        Called::Over
+        Called::Done
     }
 }
 

@@ -76,19 +76,19 @@ impl Queue {
     }
 
     /// Returns true if the next entry has that context and status; waits for it.
-    pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
+    pub(crate) fn next_is(&self, context: u64, status: Status) -> bool {
         let got = self.next().map(|e| (e.context.raw(), e.status));
         same(got, Some((context, status)))
     }
 
     /// Returns true if the next entries have those contexts, all with `status`; waits for them.
-    pub(crate) fn brings_all(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
+    pub(crate) fn next_are(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
         let mut all = contexts;
-        all.all(|context| self.brings(context, status))
+        all.all(|context| self.next_is(context, status))
     }
 
     /// Returns true if there is no entry, and none is about to come.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub(crate) fn stays_empty(&self) -> bool {
         flush_work(&self.device);
         same(self.poll().map(|e| (e.context.raw(), e.status)), None)
     }

@@ -60,8 +60,8 @@ impl Transport for Direct {
         Some(Peer {
             number: own.to.params.number,
             is_of_program: other.is_of_program(),
-            awaited_since_ms: own.waits_since_ms(),
-            awaits_since_ms: other.waits_since_ms(),
+            own_wait_since_ms: own.waits_since_ms(),
+            peer_wait_since_ms: other.waits_since_ms(),
         })
     }
 

@@ -96,7 +96,7 @@ impl kernel::Module for Ndk {
         let host = Host::new(rnr_timeout_ms)?;
         let devices = DeviceList::new()?;
         let cm = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
-        let below = verbs::VerbsContext {
+        let verbs_context = verbs::VerbsContext {
             host: host.clone(),
             cm: cm.clone(),
             devices: devices.clone(),
@@ -106,7 +106,8 @@ impl kernel::Module for Ndk {
             cm,
             limits: ndk::Limits::FULL,
         };
-        let (verbs, ndk) = (Arc::new(below, GFP_KERNEL)?, Arc::new(ndk, GFP_KERNEL)?);
+        let verbs = Arc::new(verbs_context, GFP_KERNEL)?;
+        let ndk = Arc::new(ndk, GFP_KERNEL)?;
         verbs::CONTEXT.replace(Some(verbs));
         ndk::CONTEXT.replace(Some(ndk));
         // From here on `drop` undoes each step.

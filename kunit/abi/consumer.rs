@@ -49,9 +49,9 @@ pub(super) const SUCCESS: i32 = NtStatus::SUCCESS.raw();
 pub(super) const PENDING: i32 = NtStatus::PENDING.raw();
 
 /// The arguments of a callback, and the number of its calls. The callback's context is the address
-/// of its `Heard`.
+/// of its `CallbackLog`.
 #[pin_data]
-pub(super) struct Heard {
+pub(super) struct CallbackLog {
     pub(super) calls: Tally,
     status: Atomic<i32>,
     object: Atomic<usize>,
@@ -59,16 +59,16 @@ pub(super) struct Heard {
     event: Event,
 }
 
-impl Heard {
+impl CallbackLog {
     /// May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
-        let heard = pin_init!(Self {
+        let log = pin_init!(Self {
             calls: Tally::new(),
             status: Atomic::new(PENDING),
             object: Atomic::new(usize::MAX),
             event <- Event::new(),
         });
-        Arc::pin_init(heard, GFP_KERNEL)
+        Arc::pin_init(log, GFP_KERNEL)
     }
 
     pub(super) fn context(self: &Arc<Self>) -> *mut c_void {
@@ -99,10 +99,10 @@ impl Heard {
 
 /// # Safety
 ///
-/// `context` is that of a `Heard` which is there until the callback has come.
-unsafe fn heard<'a>(context: *mut c_void) -> &'a Heard {
-    // SAFETY: The caller says that `context` is the address of a `Heard` that is still there.
-    unsafe { &*context.cast::<Heard>() }
+/// `context` is that of a `CallbackLog` which is there until the callback has come.
+unsafe fn log<'a>(context: *mut c_void) -> &'a CallbackLog {
+    // SAFETY: The caller says that `context` is the address of a `CallbackLog` that is still there.
+    unsafe { &*context.cast::<CallbackLog>() }
 }
 
 /// # Safety
@@ -113,27 +113,27 @@ pub(super) unsafe extern "C" fn created(
     status: i32,
     object: *mut bindings::ndk_object_header,
 ) {
-    // SAFETY: `context` is from `Heard::context`; `create` keeps the `Heard` until this callback
-    // has come.
-    unsafe { heard(context) }.put(status, object.expose_provenance());
+    // SAFETY: `context` is from `CallbackLog::context`; `create` keeps the `CallbackLog` until this
+    // callback has come.
+    unsafe { log(context) }.put(status, object.expose_provenance());
 }
 
 /// # Safety
 ///
 /// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
-    // SAFETY: `context` is from `Heard::context`; `request` keeps the `Heard` until this callback
-    // has come.
-    unsafe { heard(context) }.put(status, 0);
+    // SAFETY: `context` is from `CallbackLog::context`; `request` keeps the `CallbackLog` until
+    // this callback has come.
+    unsafe { log(context) }.put(status, 0);
 }
 
 /// # Safety
 ///
 /// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
-    // SAFETY: `context` is from `Heard::context`; the test keeps the `Heard` until the object is
-    // closed.
-    unsafe { heard(context) }.put(SUCCESS, 0);
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the `CallbackLog` until the
+    // object is closed.
+    unsafe { log(context) }.put(SUCCESS, 0);
 }
 
 /// # Safety
@@ -143,9 +143,9 @@ pub(super) unsafe extern "C" fn asked(
     context: *mut c_void,
     connector: *mut bindings::ndk_connector,
 ) {
-    // SAFETY: `context` is from `Heard::context`; the test keeps the `Heard` until the listener is
-    // closed.
-    unsafe { heard(context) }.put(SUCCESS, connector.expose_provenance());
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the `CallbackLog` until the
+    // listener is closed.
+    unsafe { log(context) }.put(SUCCESS, connector.expose_provenance());
 }
 
 /// The results of a create call.
@@ -158,7 +158,7 @@ pub(super) struct Creation<C> {
     pub(super) called_with: *mut C,
     /// The output pointer, which was `UNTOUCHED` before.
     pub(super) out: *mut C,
-    pub(super) heard: Arc<Heard>,
+    pub(super) log: Arc<CallbackLog>,
 }
 
 /// The value of an output pointer before a call.
@@ -180,7 +180,7 @@ impl<C> Creation<C> {
     /// Returns true if callback and output pointer are as the status says (GEN-04, GEN-05).
     pub(super) fn is_in_order(&self) -> bool {
         let out = self.out.addr();
-        let calls = self.heard.calls.get();
+        let calls = self.log.calls.get();
         let fine = match (self.inline, self.end) {
             (PENDING, end) => {
                 let has_object = !self.called_with.is_null();
@@ -207,11 +207,11 @@ impl<C> Creation<C> {
 pub(super) fn create<C>(
     call: impl FnOnce(bindings::ndk_fn_create_completion, *mut c_void, *mut *mut C) -> i32,
 ) -> Result<Creation<C>> {
-    let heard = Heard::new()?;
+    let log = CallbackLog::new()?;
     let mut out = ptr::without_provenance_mut(UNTOUCHED);
-    let inline = call(Some(created), heard.context(), &raw mut out);
+    let inline = call(Some(created), log.context(), &raw mut out);
     let (end, called_with) = match inline {
-        PENDING => heard.wait()?,
+        PENDING => log.wait()?,
         _ => (inline, ptr::null_mut()),
     };
     Ok(Creation {
@@ -219,7 +219,7 @@ pub(super) fn create<C>(
         end,
         called_with,
         out,
-        heard,
+        log,
     })
 }
 
@@ -227,9 +227,9 @@ pub(super) fn create<C>(
 pub(super) fn request(
     call: impl FnOnce(bindings::ndk_fn_request_completion, *mut c_void) -> i32,
 ) -> Result<i32> {
-    let heard = Heard::new()?;
-    match call(Some(requested), heard.context()) {
-        PENDING => Ok(heard.wait::<c_void>()?.0),
+    let log = CallbackLog::new()?;
+    match call(Some(requested), log.context()) {
+        PENDING => Ok(log.wait::<c_void>()?.0),
         status => Ok(status),
     }
 }
@@ -242,14 +242,14 @@ pub(super) struct Head {
 }
 
 /// An object and its table, which stays known when the object's own pointer is overwritten.
-pub(super) struct Thing {
+pub(super) struct ObjectHandle {
     pub(super) head: *mut Head,
     pub(super) table: *const c_void,
     pub(super) kind: u32,
     pub(super) entries: usize,
 }
 
-impl Thing {
+impl ObjectHandle {
     /// # Safety
     ///
     /// `object` is a live object of type `kind`, with a table of type `D`.
@@ -280,7 +280,7 @@ impl Thing {
     /// Closes the object by its table and waits for the end; false when that takes too long, or
     /// when the completion is called although the close was over at once.
     pub(super) fn close(&self) -> bool {
-        let Ok(heard) = Heard::new() else {
+        let Ok(log) = CallbackLog::new() else {
             return false;
         };
         if self.kind == bindings::NDK_OBJECT_TYPE_ADAPTER {
@@ -293,13 +293,13 @@ impl Thing {
         let status = unsafe {
             let table = self.table.cast::<bindings::ndk_pd_dispatch>();
             match (*table).close {
-                Some(close) => close(self.header(), Some(notified), heard.context()),
+                Some(close) => close(self.header(), Some(notified), log.context()),
                 None => return false,
             }
         };
         match status {
-            PENDING => heard.wait::<c_void>().is_ok() && heard.calls.get() == 1,
-            status => status == SUCCESS && heard.calls.get() == 0,
+            PENDING => log.wait::<c_void>().is_ok() && log.calls.get() == 1,
+            status => status == SUCCESS && log.calls.get() == 0,
         }
     }
 }
@@ -322,7 +322,7 @@ pub(super) use entry;
 /// The objects of a consumer, one of each type, and a second queue pair.
 pub(super) struct Consumer {
     /// Closed in reverse order.
-    pub(super) things: KVec<Thing>,
+    pub(super) things: KVec<ObjectHandle>,
     pub(super) adapter: *mut bindings::ndk_adapter,
     pub(super) pd: *mut bindings::ndk_pd,
     pub(super) cq: *mut bindings::ndk_cq,
@@ -335,9 +335,9 @@ pub(super) struct Consumer {
     pub(super) listener: *mut bindings::ndk_listener,
     pub(super) endpoint: *mut bindings::ndk_shared_endpoint,
     /// Incoming connectors.
-    pub(super) arrivals: Arc<Heard>,
+    pub(super) arrivals: Arc<CallbackLog>,
     /// Calls of the completion queue.
-    pub(super) notified: Arc<Heard>,
+    pub(super) notified: Arc<CallbackLog>,
     // Dropped last.
     pub(super) test_host: TestHost,
 }
@@ -383,8 +383,8 @@ impl Consumer {
             connector: ptr::null_mut(),
             listener: ptr::null_mut(),
             endpoint: ptr::null_mut(),
-            arrivals: Heard::new()?,
-            notified: Heard::new()?,
+            arrivals: CallbackLog::new()?,
+            notified: CallbackLog::new()?,
             test_host: TestHost::with(attr)?,
         };
         consumer.of_adapter()?;
@@ -397,7 +397,7 @@ impl Consumer {
     /// Adds an object to those that are closed at the end.
     pub(super) fn keep<C, D>(&mut self, object: *mut C, kind: u32) -> Result<*mut C> {
         // SAFETY: The objects of the tests are of the types that they are made as.
-        let thing = unsafe { Thing::new::<C, D>(object, kind) };
+        let thing = unsafe { ObjectHandle::new::<C, D>(object, kind) };
         self.things.push(thing, GFP_KERNEL)?;
         Ok(object)
     }
@@ -581,7 +581,7 @@ impl Consumer {
     fn connect_to(&mut self, address: *mut bindings::sockaddr, len: u32) -> Result {
         let (from, from_len) = raw_address(here(0));
         let table = self.table::<_, bindings::ndk_connector_dispatch>(self.connector)?;
-        let (connecting, accepting) = (Heard::new()?, Heard::new()?);
+        let (connecting, accepting) = (CallbackLog::new()?, CallbackLog::new()?);
         let (none, nobody) = (ptr::null(), ptr::null_mut());
         let status = entry!(
             table,

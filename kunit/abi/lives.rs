@@ -48,8 +48,8 @@ mod tests {
         adapter: *mut bindings::ndk_adapter,
         table: *const bindings::ndk_adapter_dispatch,
         object: Ref<Adapter>,
-        cq: Thing,
-        _notified: Arc<Heard>,
+        cq: ObjectHandle,
+        _notified: Arc<CallbackLog>,
         test_host: TestHost,
     }
 
@@ -60,7 +60,7 @@ mod tests {
             let adapter = open_adapter(&test_host)?;
             // SAFETY: A live adapter.
             let (table, object) = unsafe { ((*adapter).dispatch, get::<Adapter>(adapter)) };
-            let heard = Heard::new()?;
+            let heard = CallbackLog::new()?;
             let (context, mask) = (heard.context(), ptr::null());
             let made: Creation<bindings::ndk_cq> = create(|f, c, out| {
                 call(|| {
@@ -72,7 +72,8 @@ mod tests {
             })?;
             let kind = bindings::NDK_OBJECT_TYPE_CQ;
             // SAFETY: A live queue.
-            let cq = unsafe { Thing::new::<_, bindings::ndk_cq_dispatch>(made.object()?, kind) };
+            let cq =
+                unsafe { ObjectHandle::new::<_, bindings::ndk_cq_dispatch>(made.object()?, kind) };
             Ok(Self {
                 adapter,
                 table,
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn ndk_clos_07_an_adapter_closed_in_a_callback_is_given_back_when_it_goes() -> Result {
         let opened = Opened::new()?;
-        let later = Heard::new()?;
+        let later = CallbackLog::new()?;
         let close = || {
             let softirqs_off = BhDisabled::enter();
             // SAFETY: An adapter whose close is not over; `later` is there until the end.
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn ndk_clos_07_a_close_that_has_waited_calls_nobody() -> Result {
         let opened = Opened::new()?;
-        let later = Heard::new()?;
+        let later = CallbackLog::new()?;
         assert!(opened.cq.close());
         // SAFETY: A live adapter, closed once; `later` is there until the end.
         let gone = unsafe { ndk_face_close(opened.adapter, Some(notified), later.context()) };

@@ -375,7 +375,7 @@ mod tests {
             );
             consumer.test_host.flush_work();
             kunit_assert_eq!(CALLS.load(Relaxed), 0);
-            let closed = Heard::new()?;
+            let closed = CallbackLog::new()?;
             let status = entry!(qps, close, qp.cast(), Some(notified), closed.context());
             assert!(status == SUCCESS || closed.wait::<c_void>().is_ok());
             assert!(noted(context));
@@ -475,7 +475,7 @@ mod tests {
             // SAFETY: A live listener, of this type.
             let (table, thing) = unsafe {
                 let kind = bindings::NDK_OBJECT_TYPE_LISTENER;
-                let thing = Thing::new::<_, bindings::ndk_listener_dispatch>(listener, kind);
+                let thing = ObjectHandle::new::<_, bindings::ndk_listener_dispatch>(listener, kind);
                 ((*listener).dispatch, thing)
             };
             let (mut at, mut len) = raw_address(here(0));
@@ -512,7 +512,9 @@ mod tests {
         note(context);
     }
 
-    fn two_queue_pairs(consumer: &Consumer) -> Result<([*mut bindings::ndk_qp; 2], KVec<Thing>)> {
+    fn two_queue_pairs(
+        consumer: &Consumer,
+    ) -> Result<([*mut bindings::ndk_qp; 2], KVec<ObjectHandle>)> {
         let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
         let mut things = KVec::new();
         let mut qps = [ptr::null_mut(); 2];
@@ -542,7 +544,7 @@ mod tests {
             *qp = made.object()?;
             let kind = bindings::NDK_OBJECT_TYPE_QP;
             // SAFETY: A live queue pair.
-            let thing = unsafe { Thing::new::<_, bindings::ndk_qp_dispatch>(*qp, kind) };
+            let thing = unsafe { ObjectHandle::new::<_, bindings::ndk_qp_dispatch>(*qp, kind) };
             things.push(thing, GFP_KERNEL)?;
         }
         Ok((qps, things))
@@ -560,7 +562,7 @@ mod tests {
         context: *mut c_void,
     ) -> Result<(Connector, bool)> {
         let (from, from_len) = raw_address(here(0));
-        let (connecting, accepting) = (Heard::new()?, Heard::new()?);
+        let (connecting, accepting) = (CallbackLog::new()?, CallbackLog::new()?);
         let nothing = ptr::null();
         let status = entry!(
             table,
@@ -630,12 +632,13 @@ mod tests {
         let kind = bindings::NDK_OBJECT_TYPE_CONNECTOR;
         // SAFETY: A live connector.
         let (table, thing) = unsafe {
-            let thing = Thing::new::<_, bindings::ndk_connector_dispatch>(ours, kind);
+            let thing = ObjectHandle::new::<_, bindings::ndk_connector_dispatch>(ours, kind);
             ((*ours).dispatch, thing)
         };
         let (theirs, asked) = join((table, ours), &qps, (address, len), context)?;
         // SAFETY: A live connector.
-        let last = unsafe { Thing::new::<_, bindings::ndk_connector_dispatch>(theirs, kind) };
+        let last =
+            unsafe { ObjectHandle::new::<_, bindings::ndk_connector_dispatch>(theirs, kind) };
         fine(request(|f, c| {
             call(|| Ok(entry!(table, disconnect, ours, f, c)))
         })?)?;

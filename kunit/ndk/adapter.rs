@@ -39,8 +39,8 @@ mod tests {
                     log_status,
                     made,
                     request,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     here,
@@ -131,15 +131,15 @@ mod tests {
         (ours.connector, theirs.connector) = (Some(a), Some(b));
         theirs.receive(1, &[])?;
         ours.send(2, &[], 0)?;
-        assert!(theirs.receives.brings(1, NtStatus::SUCCESS));
+        assert!(theirs.receives.next_is(1, NtStatus::SUCCESS));
         // The close of the second adapter waits for its own objects only.
         drop((theirs, open_listener));
         other.close_and_wait();
         assert!(!pair.test_host.adapter.is_closed());
         pair.b.receive(5, &[])?;
         pair.a.send(6, &[], 0)?;
-        assert!(pair.a.requests.brings(6, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(6, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(5, NtStatus::SUCCESS));
         let _late = made(|done| pair.test_host.adapter.create_shared_endpoint(here(0), done))?;
         drop(ours);
         Ok(())
@@ -234,14 +234,14 @@ mod tests {
         }
         pair.b.receive(1, &lists[1])?;
         pair.a.send(2, &lists[0], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(to.has(5, 0, FULL.sges as usize * 16));
         // All the bytes that a request may take inline.
         pair.b.receive(3, &[to.sge(1024, 1024)?])?;
         let sge = from.sge(1, FULL.inline)?;
         pair.a.send(4, &[sge], op_flags::INLINE)?;
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.bytes, FULL.inline);
         assert!(to.has(6, 1024, FULL.inline as usize));
@@ -268,7 +268,7 @@ mod tests {
         kunit_assert_eq!(above, Err(NtStatus::BUFFER_OVERFLOW));
         kunit_assert_eq!(equal, Ok(()));
         // The memory is shorter than the list: the request fails when it is carried out.
-        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(1, NtStatus::ACCESS_VIOLATION));
         pair.a.connector = None;
         Ok(())
     }
@@ -295,7 +295,7 @@ mod tests {
             .a
             .pd
             .create_mr(true)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
         kunit_assert_eq!(ready, NtStatus::SUCCESS);
@@ -311,7 +311,7 @@ mod tests {
         };
         let posted = pair.a.qp.fast_register(1, &mr, &what, 0);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -325,9 +325,9 @@ mod tests {
         let ours = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let data = KVec::from_elem(7u8, FULL.private_data as usize, GFP_KERNEL)?;
         let to = (Source::Address(here(0)), open_listener.at);
         let asking = ours.connect(&test_side.qp, to, READS, data, slot.callback()?);
@@ -359,17 +359,17 @@ mod tests {
         let into = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let registered = into.fast_register(&pair.a.qp, 1, op_flags::ALLOW_LOCAL_WRITE)?;
         kunit_assert_eq!(registered, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         let sge = into.sge(0, 4096)?;
         let flags = op_flags::RDMA_READ_LOCAL_INVALIDATE;
         let read = pair.a.qp.read(2, [sge].into_iter(), from.remote(0)?, flags);
         kunit_assert_eq!(read, Ok(()));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         assert!(into.has(9, 0, 4096));
         // The registration ended with the read.
         let gone = pair.a.qp.send(3, [sge].into_iter(), 0);
         kunit_assert_eq!(gone, Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(3, NtStatus::ACCESS_VIOLATION));
         Ok(())
     }
 
@@ -393,8 +393,8 @@ mod tests {
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
         pair.b.receive(1, &[to.sge(0, 4096)?])?;
         pair.a.send(2, &[from.sge(0, 1000)?], 0)?;
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(counted(Counter::BytesIn), bytes_in + 1000);
         kunit_assert_eq!(counted(Counter::BytesOut), bytes_out + 1000);
         // A queue overflows, which ends the connection; a connect finds no listener.
@@ -410,7 +410,7 @@ mod tests {
             .test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let nobody = (Source::Address(here(0)), here(1));
         let refused = request(|done| ours.connect(&late.qp, nobody, READS, KVec::new(), done))?;
@@ -429,7 +429,7 @@ mod tests {
         let second = open(&test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         let mut queue = test_host.queue(8)?;
         queue.cq.arm(crate::ndk::abi::numbers::notify::ERRORS);
-        let shut = Slot::new()?;
+        let shut = CallbackValue::new()?;
         let port = test_host.device.clone();
         let over = shut.clone();
         let other_task = OtherContext::new(move || {

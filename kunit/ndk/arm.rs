@@ -25,7 +25,7 @@ const TYPES: [u32; 3] = [notify::ANY, notify::ERRORS, notify::SOLICITED];
 const UNDEFINED: [u32; 4] = [3, 4, 0x100, u32::MAX];
 
 /// A host with a queue for 8 results.
-fn alone() -> Result<(TestHost, Caller)> {
+fn host_with_caller() -> Result<(TestHost, Caller)> {
     let test_host = TestHost::new()?;
     let queue = Caller::new(&test_host.adapter, 8)?;
     Ok((test_host, queue))
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_01_one_call_for_an_arm_and_none_without() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         assert!(queue.push_all(RECEIVE, 2));
         assert!(queue.has_called(0));
         kunit_assert_eq!(queue.take(8), 2);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_01_the_arm_is_off_before_the_call() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| {
             // The queue is not armed now.
@@ -132,9 +132,9 @@ mod tests {
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[])?;
         assert!(calls_once(requests, || pair.a.send(1, &[], 0))?);
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(calls_once(&pair.b.receives, || pair.a.send(2, &[], 0))?);
-        assert!(requests.brings(2, NtStatus::SUCCESS));
+        assert!(requests.next_is(2, NtStatus::SUCCESS));
         let to = there.remote(0)?;
         assert!(calls_once(requests, || a
             .write(3, list(), to, 0)
@@ -185,21 +185,21 @@ mod tests {
         pair.a.requests.cq.arm(notify::SOLICITED);
         for context in cases(0..3) {
             pair.a.send(context, &[], 0)?;
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
             assert!(pair.b.receives.has_called(0));
         }
         pair.a.send(3, &[], SEND_AND_SOLICIT_EVENT)?;
-        assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(3, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(1));
         // Once for the arm, and not at the sender.
         pair.a.send(4, &[], SEND_AND_SOLICIT_EVENT)?;
-        assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(4, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(1));
         assert!(pair.a.requests.has_called(0));
         pair.b.receives.cq.arm(notify::SOLICITED);
         pair.a
             .send(5, &[], SEND_AND_SOLICIT_EVENT | SILENT_SUCCESS)?;
-        assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(5, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(2));
         Ok(())
     }
@@ -214,14 +214,14 @@ mod tests {
         pair.a.requests.cq.arm(notify::SOLICITED);
         pair.b.receives.cq.arm(notify::SOLICITED);
         pair.a.send(9, &[], 0)?;
-        assert!(pair.a.requests.brings(9, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(9, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(0, NtStatus::SUCCESS));
         assert!(pair.a.requests.has_called(0));
         assert!(pair.b.receives.has_called(0));
         // Without the flag, longer than the receive.
         pair.a.send(10, &[from.sge(0, 8)?], SILENT_SUCCESS)?;
         assert!(pair.a.requests.next()?.status != NtStatus::SUCCESS);
-        assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
+        assert!(pair.b.receives.next_is(1, NtStatus::BUFFER_OVERFLOW));
         assert!(pair.a.requests.has_called(1));
         assert!(pair.b.receives.has_called(1));
         Ok(())
@@ -238,8 +238,8 @@ mod tests {
         assert!(pair.b.receives.has_called(0));
         assert!(pair.b.requests.has_called(0));
         pair.b.qp.flush();
-        assert!(pair.b.receives.brings(0, NtStatus::CANCELLED));
-        assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
+        assert!(pair.b.receives.next_is(0, NtStatus::CANCELLED));
+        assert!(pair.b.requests.next_is(1, NtStatus::CANCELLED));
         assert!(pair.b.receives.has_called(1));
         assert!(pair.b.requests.has_called(1));
         Ok(())
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn ndk_arm_05_errors_matches_failures_of_the_queue_only() -> Result {
         for overrun in cases([true, false]) {
-            let (_site, queue) = alone()?;
+            let (_site, queue) = host_with_caller()?;
             queue.cq.arm(notify::ERRORS);
             for entry in cases([RECEIVE, SOLICITED, SENT, FAILED, FLUSHED]) {
                 assert!(queue.push(entry));
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn ndk_arm_05_a_failure_of_the_queue_satisfies_any_arm() -> Result {
         for kind in cases(TYPES) {
-            let (test_host, queue) = alone()?;
+            let (test_host, queue) = host_with_caller()?;
             queue.cq.arm(kind);
             queue.cq.engine().break_down();
             assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_07_an_entry_that_came_since_the_last_call_satisfies_at_once() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         // Before the first call every entry is new.
         assert!(queue.push_all(RECEIVE, 2));
         assert!(queue.has_called(0));
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_07_an_entry_that_came_during_the_last_call_is_new() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| {
             let _ = cq.engine().push(&RECEIVE);
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_08_entries_that_were_reported_wait_for_a_new_one() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         assert!(queue.push_all(RECEIVE, 3));
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(1));
@@ -374,7 +374,7 @@ mod tests {
     fn ndk_arm_09_a_new_entry_satisfies_any_and_solicited_whatever_it_is() -> Result {
         for entry in cases([RECEIVE, SENT, SOLICITED, FAILED]) {
             for kind in cases([notify::ANY, notify::SOLICITED]) {
-                let (_site, queue) = alone()?;
+                let (_site, queue) = host_with_caller()?;
                 assert!(queue.push(entry));
                 queue.cq.arm(kind);
                 assert!(queue.has_notified(1, NtStatus::SUCCESS));
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_09_only_a_recorded_failure_satisfies_an_errors_arm_at_once() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         for entry in cases([RECEIVE, SOLICITED, FAILED, FLUSHED]) {
             assert!(queue.push(entry));
             queue.cq.arm(notify::ERRORS);
@@ -395,7 +395,7 @@ mod tests {
         assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
         queue.cq.arm(notify::ERRORS);
         assert!(queue.has_notified(2, NtStatus::INTERNAL_ERROR));
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         assert!(queue.push_all(RECEIVE, 8));
         assert!(!queue.push(RECEIVE));
         assert!(queue.has_called(0));
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn ndk_arm_10_an_entry_that_was_removed_does_not_satisfy_a_later_arm() -> Result {
         for entry in cases([RECEIVE, FAILED]) {
-            let (_site, queue) = alone()?;
+            let (_site, queue) = host_with_caller()?;
             assert!(queue.push_all(entry, 2));
             kunit_assert_eq!(queue.take(8), 2);
             for kind in cases(TYPES) {
@@ -417,7 +417,7 @@ mod tests {
             assert!(queue.push(RECEIVE));
             assert!(queue.has_called(1));
         }
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         queue.cq.arm(notify::ANY);
         assert!(queue.push(RECEIVE));
         assert!(queue.has_called(1));
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_12_a_call_that_arms_is_followed_by_the_next_never_entered_by_it() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         let (cq, log) = ((*queue.cq).clone(), queue.log.clone());
         let early = Arc::new(Tally::new(), GFP_KERNEL)?;
         let seen = early.clone();
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_12_no_call_comes_from_inside_an_arm() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         assert!(queue.push(RECEIVE));
         // With softirqs off, no softirq runs on this processor.
         let section = BhDisabled::enter();
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_14_what_comes_between_a_poll_and_an_arm_is_reported() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         let rounds: [(Wc, u32); 3] = [
             (RECEIVE, notify::ANY),
             (SOLICITED, notify::SOLICITED),
@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn ndk_arm_15_a_queue_that_is_not_armed_never_calls() -> Result {
         for fatal in cases([true, false]) {
-            let (_site, queue) = alone()?;
+            let (_site, queue) = host_with_caller()?;
             for entry in cases([RECEIVE, SOLICITED, FAILED]) {
                 assert!(queue.push(entry));
                 assert!(queue.has_called(0));
@@ -532,7 +532,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_15_an_undefined_type_arms_nothing_and_changes_nothing() -> Result {
-        let (_site, queue) = alone()?;
+        let (_site, queue) = host_with_caller()?;
         for kind in cases(UNDEFINED) {
             queue.cq.arm(kind);
             assert!(queue.push(SOLICITED));

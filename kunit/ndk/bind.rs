@@ -116,7 +116,7 @@ mod tests {
             kunit_assert_eq!(posted, INVALID);
         }
         kunit_assert_eq!(mw.remote_token(), before);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         bound(&pair.b, &buffer, &mw, (base, size), RIGHTS)?;
         Ok(())
@@ -139,14 +139,14 @@ mod tests {
         ]) {
             kunit_assert_eq!(pair.b.qp.bind(1, mr, &mw, range, flags), Ok(()));
             if flags & DEFER != 0 {
-                assert!(pair.b.requests.is_silent());
+                assert!(pair.b.requests.stays_empty());
             }
             // Ends the chain, and succeeds only after the bind.
             kunit_assert_eq!(pair.b.qp.invalidate_mw(2, &mw, 0), Ok(()));
             if flags & SILENT == 0 {
-                assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+                assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
             }
-            assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ mod tests {
             let posted = pair.b.qp.bind(1, mr, &mw, (buffer.addr(), 64), flags);
             kunit_assert_eq!(posted, INVALID);
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         Ok(())
     }
@@ -188,7 +188,7 @@ mod tests {
             let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, flags);
             kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         let token = bound(&pair.b, &buffer, &mw, range, REMOTE_READ)?;
         kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
@@ -211,9 +211,9 @@ mod tests {
         );
         let token = mw.remote_token();
         assert!(token != before);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         release(&pair.a)?;
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(mw.remote_token(), token);
         kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
         Ok(())
@@ -323,7 +323,7 @@ mod tests {
         );
         let posted = qp.bind(1, foreign.mr()?, &foreign_mw, range(&foreign), RIGHTS);
         kunit_assert_eq!(posted, INVALID);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         bound(&pair.b, &own, &mw, range(&own), RIGHTS)?;
         bound(&pair.a, &foreign, &foreign_mw, range(&foreign), RIGHTS)?;
@@ -341,7 +341,7 @@ mod tests {
         crate::ndk::tests::remote_access::registered(&pair.b, &buffer, RIGHTS)?;
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);
         kunit_assert_eq!(posted, INVALID);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         Ok(())
     }

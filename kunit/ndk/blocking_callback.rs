@@ -19,8 +19,8 @@ use kernel::{
 use super::{
     completion::{
         made,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::TestHost, //
 };
@@ -128,7 +128,7 @@ pub(super) fn holds(test: impl Fn(Arc<BlockingCallback>) -> Result<bool>) -> Res
 /// then. False after a timeout.
 pub(super) fn others_run(test_host: &TestHost) -> Result<bool> {
     for _ in 0..3 {
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let mut call = slot.callback()?;
         let threads = &test_host.device.host.threads;
         threads.spawn(GFP_KERNEL, move || call.call(()))?;
@@ -143,11 +143,11 @@ pub(super) fn others_run(test_host: &TestHost) -> Result<bool> {
 /// callback has returned.
 pub(super) fn close_waits<T: ObjectType>(
     test_host: &TestHost,
-    object: &mut Own<T>,
+    object: &mut AutoClose<T>,
     callback: &Arc<BlockingCallback>,
 ) -> Result<bool> {
     let entered = callback.is_entered();
-    let slot = Slot::new()?;
+    let slot = CallbackValue::new()?;
     let (end, watch) = (slot.clone(), callback.clone());
     let notified = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
     let progress = object.give_up()?.close(notified.map_err(|_| ENOMEM)?);
@@ -169,7 +169,7 @@ pub(super) fn cq_with(
     adapter: &Ref<Adapter>,
     (depth, cpu): (u32, Option<u32>),
     user: impl Fn(NtStatus) + Send + Sync + 'static,
-) -> Result<Own<Cq>> {
+) -> Result<AutoClose<Cq>> {
     let user = KBox::new(user, GFP_KERNEL)?;
     made(|done| adapter.create_cq(depth, cpu, user, done))
 }

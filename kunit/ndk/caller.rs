@@ -20,7 +20,7 @@ use kernel::{
 
 use super::completion::{
     made,
-    Own, //
+    AutoClose, //
 };
 use crate::{
     kunit::{
@@ -134,7 +134,7 @@ impl CallLog {
 
 /// A completion queue and its notifications.
 pub(super) struct Caller {
-    pub(super) cq: Own<Cq>,
+    pub(super) cq: AutoClose<Cq>,
     pub(super) log: Arc<CallLog>,
     adapter: Ref<Adapter>,
 }

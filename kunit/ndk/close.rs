@@ -35,8 +35,8 @@ mod tests {
                 completion::{
                     log_status,
                     made,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     here,
@@ -65,12 +65,12 @@ mod tests {
 
     const CONNECTION_REFUSED: u32 = 0xC000_0236;
 
-    fn created<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(log_status)
+    fn created<T: ObjectType>(created: Created<T>) -> Result<AutoClose<T>> {
+        created.map(AutoClose::new).map_err(log_status)
     }
 
     /// Closes an object; true if the callback came once after `Pending`, never after `Done`.
-    fn closes<T: ObjectType>(test_host: &TestHost, mut object: Own<T>) -> Result<bool> {
+    fn closes<T: ObjectType>(test_host: &TestHost, mut object: AutoClose<T>) -> Result<bool> {
         let (progress, slot) = object.close()?;
         let expected = match progress {
             Progress::Done => 0,
@@ -136,11 +136,11 @@ mod tests {
         let mut mw = made(|done| test_side.pd.create_mw(done))?;
         let softirqs = BhQueue::new(c"ndk_test_close")?;
         let (cq, listener) = (queue.cq.give_up()?, open_listener.listener.give_up()?);
-        let (one, two) = (Slot::new()?, Slot::new()?);
+        let (one, two) = (CallbackValue::new()?, CallbackValue::new()?);
         let (first, second) = (one.clone(), two.clone());
         let other_task = OtherContext::new(move || {
             let nobody = || done(GFP_ATOMIC, |()| ());
-            let notified = |slot: &Arc<Slot<()>>| {
+            let notified = |slot: &Arc<CallbackValue<()>>| {
                 let slot = slot.clone();
                 done(GFP_ATOMIC, move |()| slot.put(()))
             };
@@ -154,7 +154,7 @@ mod tests {
         assert!(other_task.by_softirq(&softirqs));
         assert!(one.wait().is_some());
         assert!(two.wait().is_some());
-        let (a, b) = (Slot::new()?, Slot::new()?);
+        let (a, b) = (CallbackValue::new()?, CallbackValue::new()?);
         let (over, gone) = (a.callback()?, b.callback()?);
         let (domain, mw) = (domain.give_up()?, mw.give_up()?);
         let section = BhDisabled::enter();
@@ -176,17 +176,17 @@ mod tests {
         pair.b.receive(3, &[])?;
         let ours = pair.a.connector.as_mut().ok_or(EINVAL)?;
         assert!(ours.close_and_wait()?);
-        assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(1, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(2, NtStatus::CANCELLED));
         let posted = pair.a.qp.send(4, [].into_iter(), 0);
         kunit_assert_eq!(posted, Err(NtStatus::CONNECTION_INVALID));
         // The peer is notified, and keeps its posted receive.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
         kunit_assert_eq!(pair.a.disconnects.get(), 0);
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        assert!(pair.b.receives.brings(3, NtStatus::CANCELLED));
+        assert!(pair.b.receives.next_is(3, NtStatus::CANCELLED));
         Ok(())
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let open_listener = OpenListener::new(&test_host.adapter)?;
         let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let mut ours = created(test_host.adapter.create_connector())?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let to = (Source::Address(here(0)), open_listener.at);
         let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
@@ -243,7 +243,7 @@ mod tests {
             pair.a.qp.close()?,
             pair.b.qp.close()?,
             pair.open_listener.listener.close()?,
-            Own::new(pair.test_host.adapter.clone()).close()?,
+            AutoClose::new(pair.test_host.adapter.clone()).close()?,
         ] {
             assert!(matches!(progress, Progress::Pending));
             slots.push(slot, GFP_KERNEL)?;
@@ -251,8 +251,8 @@ mod tests {
         // A closed antecedent still serves its open successors.
         pair.b.receive(1, &[to.sge(0, 100)?])?;
         pair.a.send(2, &[from.sge(0, 100)?], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(to.has(3, 0, 100));
         pair.test_host.flush_work();
         assert!(slots.iter().all(|slot| slot.calls.get() == 0));
@@ -276,7 +276,7 @@ mod tests {
         assert!(matches!(progress, Progress::Pending));
         let late = TestSide::new(&pair.test_host.adapter, 2, SIZES)?;
         let ours = created(pair.test_host.adapter.create_connector())?;
-        let refused = Slot::new()?;
+        let refused = CallbackValue::new()?;
         let to = (Source::Address(here(0)), pair.open_listener.at);
         let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
@@ -290,7 +290,7 @@ mod tests {
         kunit_assert_eq!(slot.calls.get(), 0);
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
         assert!(slot.wait().is_some());
@@ -325,7 +325,7 @@ mod tests {
             kunit_assert_eq!(listening, NtStatus::SUCCESS);
             let at = listener.address().map_err(log_status)?;
             let ours = created(test_host.adapter.create_connector())?;
-            let (answer, closed) = (Slot::new()?, Slot::new()?);
+            let (answer, closed) = (CallbackValue::new()?, CallbackValue::new()?);
             let end = closed.clone();
             let told_end = done(GFP_KERNEL, move |()| {
                 ended.hit();
@@ -356,7 +356,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let mut queue = test_host.queue(8)?;
         let cq = queue.cq.give_up()?;
-        let (first, second) = (Slot::new()?, Slot::new()?);
+        let (first, second) = (CallbackValue::new()?, CallbackValue::new()?);
         let (one, two) = (first.callback()?, second.callback()?);
         assert!(matches!(cq.close(one), Progress::Pending));
         let again = cq.clone();

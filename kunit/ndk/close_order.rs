@@ -44,8 +44,8 @@ mod tests {
                 completion::{
                     log_status,
                     made,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     here,
@@ -82,7 +82,7 @@ mod tests {
         for _ in 0..20 {
             // Numbers the callbacks in their order: 0 for the request, 1 for the close.
             let order = Arc::new(Tally::new(), GFP_KERNEL)?;
-            let (request, close) = (Slot::new()?, Slot::new()?);
+            let (request, close) = (CallbackValue::new()?, CallbackValue::new()?);
             let (first, last) = (order.clone(), order.clone());
             let (r, c) = (request.clone(), close.clone());
             let registered = done(GFP_KERNEL, move |_: NtStatus| r.put(first.hit()));
@@ -143,7 +143,7 @@ mod tests {
         let mut connector = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let nobody = (Source::Address(here(0)), here(1));
         let answer = connector.connect(
@@ -177,7 +177,7 @@ mod tests {
         let mut listener = test_host
             .adapter
             .create_listener(user)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let status = crate::ndk::tests::completion::request(|done| listener.listen(here(0), done))?;
         kunit_assert_eq!(status, NtStatus::SUCCESS);
@@ -185,9 +185,9 @@ mod tests {
         let ours = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let to = (Source::Address(here(0)), at);
         let answer = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
@@ -199,9 +199,9 @@ mod tests {
     /// Returns true if the close of a connector waits for its disconnect event, which blocks.
     fn a_disconnect_event_is_waited_for(callback: &Arc<BlockingCallback>) -> Result<bool> {
         let mut pair = Pair::unconnected(&crate::ndk::tests::host::HostAttr::PLAIN, SIZES, SIZES)?;
-        let (connected, accepted) = (Slot::new()?, Slot::new()?);
+        let (connected, accepted) = (CallbackValue::new()?, CallbackValue::new()?);
         let ours = pair.test_host.adapter.create_connector();
-        let mut ours = ours.map(Own::new).map_err(log_status)?;
+        let mut ours = ours.map(AutoClose::new).map_err(log_status)?;
         let to = (Source::Address(here(0)), pair.open_listener.at);
         let asking = ours.connect(&pair.a.qp, to, READS, KVec::new(), connected.callback()?);
         asking.map_err(log_status)?;
@@ -218,7 +218,7 @@ mod tests {
             return Err(log_status(status));
         }
         accepted.came(NtStatus::SUCCESS)?;
-        let (object, gone) = (ours.give_up()?, Slot::new()?);
+        let (object, gone) = (ours.give_up()?, CallbackValue::new()?);
         let end = gone.callback()?;
         // In another thread: the event comes on the processor of the close.
         let threads = &pair.test_host.device.host.threads;
@@ -257,7 +257,7 @@ mod tests {
         let callback = BlockingCallback::new()?;
         let inside = callback.clone();
         let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(log_status)?;
-        let mut adapter = Own::new(test_host.adapter.clone());
+        let mut adapter = AutoClose::new(test_host.adapter.clone());
         assert!(matches!(
             queue.cq.give_up()?.close(staying),
             Progress::Pending
@@ -273,7 +273,7 @@ mod tests {
         let adapter = test_host.adapter.clone();
         let callback = BlockingCallback::new()?;
         let (watch, inside) = (callback.clone(), callback.clone());
-        let returned = Slot::new()?;
+        let returned = CallbackValue::new()?;
         let slot = returned.clone();
         let other_task = OtherContext::new(move || {
             adapter.close_and_wait();
@@ -304,7 +304,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let mut queue = test_host.queue(8)?;
         let adapter = test_host.adapter.clone();
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let inside = slot.clone();
         let resized = done(GFP_KERNEL, move |status: NtStatus| {
             adapter.close_and_wait();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     /// A queue pair on one completion queue, in a new domain.
-    fn qp_on(test_host: &TestHost, cq: &Ref<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
+    fn qp_on(test_host: &TestHost, cq: &Ref<Cq>) -> Result<(AutoClose<Pd>, AutoClose<Qp>)> {
         let domain = pd(&test_host.adapter)?;
         let pair = made(|done| domain.create_qp((cq, cq), None, 0, SIZES, done))?;
         Ok((domain, pair))
@@ -358,7 +358,7 @@ mod tests {
     /// blocks.
     fn a_callback_that_closes_is_waited_for(callback: &Arc<BlockingCallback>) -> Result<bool> {
         let test_host = TestHost::new()?;
-        let itself: Arc<Slot<(Ref<Cq>, DoneFn<()>)>> = Slot::new()?;
+        let itself: Arc<CallbackValue<(Ref<Cq>, DoneFn<()>)>> = CallbackValue::new()?;
         let pending = Arc::new(Tally::new(), GFP_KERNEL)?;
         let (inside, own, tally) = (callback.clone(), itself.clone(), pending.clone());
         let mut cq = cq_with(&test_host.adapter, (8, None), move |_| {
@@ -372,7 +372,7 @@ mod tests {
         let (_domain, mut pair) = qp_on(&test_host, &cq)?;
         pair.receive(1, [].into_iter()).map_err(log_status)?;
         let drained = pair.close_and_wait()?;
-        let closed = Slot::new()?;
+        let closed = CallbackValue::new()?;
         let (end, watch) = (closed.clone(), callback.clone());
         let told_end = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
         let object = cq.give_up()?;

@@ -47,7 +47,7 @@ impl<T> Unpin for Value<T> {}
 
 /// The value of a callback, and the number of its calls.
 #[pin_data]
-pub(super) struct Slot<T> {
+pub(super) struct CallbackValue<T> {
     #[pin]
     value: SpinLockIrq<Value<T>>,
     #[pin]
@@ -55,8 +55,8 @@ pub(super) struct Slot<T> {
     pub(super) calls: Tally,
 }
 
-impl<T: Send + 'static> Slot<T> {
-    /// A slot without a value. May sleep.
+impl<T: Send + 'static> CallbackValue<T> {
+    /// A callback value that is not there yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Slot<T> {
         )
     }
 
-    /// A callback that puts its value into this slot.
+    /// A callback that sets this value.
     pub(super) fn callback(self: &Arc<Self>) -> Result<DoneFn<T>> {
         let slot = self.clone();
         let boxed = done(GFP_KERNEL, move |value: T| slot.put(value));
@@ -102,7 +102,7 @@ impl<T: Send + 'static> Slot<T> {
     }
 }
 
-impl Slot<NtStatus> {
+impl CallbackValue<NtStatus> {
     /// Waits for the status; an error if none comes, or a status other than `want`.
     pub(super) fn came(&self, want: NtStatus) -> Result {
         match self.wait() {
@@ -116,7 +116,7 @@ impl Slot<NtStatus> {
 /// Makes a call that reports a status, waits for its completion if it pends, and returns the
 /// status, also that of an inline refusal.
 pub(super) fn request(call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<NtStatus> {
-    let slot = Slot::new()?;
+    let slot = CallbackValue::new()?;
     Ok(match call(slot.callback()?) {
         Ok(Progress::Done) => NtStatus::SUCCESS,
         Ok(Progress::Pending) => slot.wait().ok_or(ETIMEDOUT)?,
@@ -127,20 +127,20 @@ pub(super) fn request(call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<N
 /// Makes a call that creates an object, and waits for the object.
 pub(super) fn create<T: ObjectType>(
     call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
-) -> Result<Result<Own<T>, NtStatus>> {
-    let slot = Slot::new()?;
+) -> Result<Result<AutoClose<T>, NtStatus>> {
+    let slot = CallbackValue::new()?;
     let created = match call(slot.callback()?) {
         Ok(Progress::Done) => return Err(EINVAL),
         Ok(Progress::Pending) => slot.wait().ok_or(ETIMEDOUT)?,
         Err(status) => Err(status),
     };
-    Ok(created.map(Own::new))
+    Ok(created.map(AutoClose::new))
 }
 
 /// Creates an object as [`create`] does; logs a failure and makes it an error.
 pub(super) fn made<T: ObjectType>(
     call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
-) -> Result<Own<T>> {
+) -> Result<AutoClose<T>> {
     create(call)?.map_err(log_status)
 }
 
@@ -152,9 +152,9 @@ pub(super) fn log_status(status: NtStatus) -> Error {
 
 /// An object that its drop closes, unless it was closed before. The drop does not wait for the end
 /// of the close: the adapter does, which has to be dropped last.
-pub(super) struct Own<T: ObjectType>(Option<Ref<T>>, Ref<T>);
+pub(super) struct AutoClose<T: ObjectType>(Option<Ref<T>>, Ref<T>);
 
-impl<T: ObjectType> Own<T> {
+impl<T: ObjectType> AutoClose<T> {
     pub(super) fn new(object: Ref<T>) -> Self {
         Self(Some(object.clone()), object)
     }
@@ -169,9 +169,9 @@ impl<T: ObjectType> Own<T> {
         Self(None, self.1.clone())
     }
 
-    /// Closes the object; returns the progress, and the slot of the completion.
-    pub(super) fn close(&mut self) -> Result<(Progress, Arc<Slot<()>>)> {
-        let slot = Slot::new()?;
+    /// Closes the object; returns the progress, and the value of the callback.
+    pub(super) fn close(&mut self) -> Result<(Progress, Arc<CallbackValue<()>>)> {
+        let slot = CallbackValue::new()?;
         let object = self.give_up()?;
         Ok((object.close(slot.callback()?), slot))
     }
@@ -185,7 +185,7 @@ impl<T: ObjectType> Own<T> {
     }
 }
 
-impl<T: ObjectType> Deref for Own<T> {
+impl<T: ObjectType> Deref for AutoClose<T> {
     type Target = Ref<T>;
 
     fn deref(&self) -> &Ref<T> {
@@ -193,7 +193,7 @@ impl<T: ObjectType> Deref for Own<T> {
     }
 }
 
-impl<T: ObjectType> Drop for Own<T> {
+impl<T: ObjectType> Drop for AutoClose<T> {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
             close_quietly(&object);

@@ -31,7 +31,7 @@ mod tests {
                 completion::{
                     made,
                     request,
-                    Slot, //
+                    CallbackValue, //
                 },
                 connect_steps::*,
                 host::{
@@ -307,7 +307,7 @@ mod tests {
             .qp
             .read(1, [theirs.sge(0, 64)?].into_iter(), ours.remote(0)?, 0);
         kunit_assert_eq!(read, Ok(()));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         assert!(theirs.has(3, 0, 64));
         let read = pair
             .a
@@ -337,7 +337,7 @@ mod tests {
             test_side(&test_host, 0xB)?,
         );
         let too_long = Some(NtStatus::INVALID_BUFFER_SIZE);
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let (most, more) = ([7; 40], [7; 41]);
         let way = || (from(here(0)), test_listener.at);
         let refused = ours.connect(&a.qp, way(), READS, bytes(&more)?, slot.callback()?);
@@ -347,7 +347,7 @@ mod tests {
         let theirs = test_listener.next()?;
         assert!(says(&theirs, (8, 8), &most));
         kunit_assert_eq!(theirs.reject(&more).err(), too_long);
-        let answer = Slot::new()?;
+        let answer = CallbackValue::new()?;
         let refused = theirs.accept(&b.qp, READS, bytes(&more)?, None, answer.callback()?);
         kunit_assert_eq!(refused.err(), too_long);
         // The refused calls have not decided the request.
@@ -523,7 +523,7 @@ mod tests {
         );
         let invalid = Some(NtStatus::CONNECTION_INVALID);
         kunit_assert_eq!(data(&ours).err(), invalid);
-        let asked = Slot::new()?;
+        let asked = CallbackValue::new()?;
         let way = (from(here(0)), test_listener.at);
         let asking = ours.connect(&a.qp, way, reads(3, 5), bytes(b"ours")?, asked.callback()?);
         assert!(asking.is_ok());
@@ -531,7 +531,7 @@ mod tests {
         let theirs = test_listener.next()?;
         // The inbound limit of one side is the outbound limit of the other.
         assert!(says(&theirs, (5, 3), b"ours"));
-        let answer = Slot::new()?;
+        let answer = CallbackValue::new()?;
         let words = bytes(b"theirs")?;
         let accepting = theirs.accept(&b.qp, reads(4, 1), words, None, answer.callback()?);
         assert!(accepting.is_ok());
@@ -551,7 +551,7 @@ mod tests {
         kunit_assert_eq!(half.theirs.reject(b"full"), Ok(()));
         kunit_assert_eq!(half.connected.wait(), Some(REFUSED));
         assert!(says(&half.ours, (0, 0), b"full"));
-        let again = Slot::new()?;
+        let again = CallbackValue::new()?;
         let way = (from(here(0)), half.test_listener.at);
         let asking = half
             .ours

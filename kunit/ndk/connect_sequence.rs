@@ -10,8 +10,8 @@ use kernel::{
 use super::{
     completion::{
         log_status,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::here,
     pair::{
@@ -29,19 +29,19 @@ use crate::ndk::{
 
 /// The two connectors, and the calls that are pending.
 pub(super) struct Steps {
-    pub(super) ours: Own<Connector>,
-    pub(super) theirs: Own<Connector>,
-    pub(super) connected: Arc<Slot<NtStatus>>,
-    pub(super) accepted: Arc<Slot<NtStatus>>,
-    pub(super) completed: Arc<Slot<NtStatus>>,
+    pub(super) ours: AutoClose<Connector>,
+    pub(super) theirs: AutoClose<Connector>,
+    pub(super) connected: Arc<CallbackValue<NtStatus>>,
+    pub(super) accepted: Arc<CallbackValue<NtStatus>>,
+    pub(super) completed: Arc<CallbackValue<NtStatus>>,
 }
 
 impl Steps {
     /// `a` asks, and `b` has the request. May sleep.
     pub(super) fn ask(pair: &Pair) -> Result<Self> {
         let ours = pair.test_host.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(log_status)?;
-        let connected = Slot::new()?;
+        let ours = ours.map(AutoClose::new).map_err(log_status)?;
+        let connected = CallbackValue::new()?;
         let asking = ours.connect(
             &pair.a.qp,
             (Source::Address(here(0)), pair.open_listener.at),
@@ -54,8 +54,8 @@ impl Steps {
             ours,
             theirs: pair.open_listener.incoming()?,
             connected,
-            accepted: Slot::new()?,
-            completed: Slot::new()?,
+            accepted: CallbackValue::new()?,
+            completed: CallbackValue::new()?,
         })
     }
 

@@ -21,8 +21,8 @@ use super::{
     completion::{
         log_status,
         request,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::{
         HostAttr,
@@ -99,18 +99,18 @@ pub(super) fn bytes(of: &[u8]) -> Result<KVec<u8>> {
 #[pin_data]
 pub(super) struct Arrivals {
     #[pin]
-    list: SpinLockIrq<KVec<Own<Connector>>>,
+    list: SpinLockIrq<KVec<AutoClose<Connector>>>,
     /// Connect events.
     pub(super) events: Tally,
 }
 
 impl Arrivals {
     fn put(&self, connector: Ref<Connector>) {
-        let _ = self.list.lock().push(Own::new(connector), GFP_ATOMIC);
+        let _ = self.list.lock().push(AutoClose::new(connector), GFP_ATOMIC);
         self.events.hit();
     }
 
-    fn take(&self) -> Option<Own<Connector>> {
+    fn take(&self) -> Option<AutoClose<Connector>> {
         let mut list = self.list.lock();
         match list.is_empty() {
             true => None,
@@ -121,7 +121,7 @@ impl Arrivals {
 
 /// A listener that keeps all connectors that it is given.
 pub(super) struct TestListener {
-    pub(super) listener: Own<Listener>,
+    pub(super) listener: AutoClose<Listener>,
     pub(super) at: SocketAddr,
     pub(super) arrivals: Arc<Arrivals>,
 }
@@ -143,7 +143,7 @@ impl TestListener {
             .create_listener(user)
             .map_err(log_status)?;
         let mut test_listener = Self {
-            listener: Own::new(listener),
+            listener: AutoClose::new(listener),
             at: any(ip),
             arrivals,
         };
@@ -156,7 +156,7 @@ impl TestListener {
     }
 
     /// Waits for the next connect request and returns its connector.
-    pub(super) fn next(&self) -> Result<Own<Connector>> {
+    pub(super) fn next(&self) -> Result<AutoClose<Connector>> {
         let mut found = None;
         wait_until(|| {
             found = self.arrivals.take();
@@ -173,10 +173,10 @@ impl Drop for TestListener {
 }
 
 /// A listener that does not listen yet, and closes each incoming connector.
-pub(super) fn listener(test_host: &TestHost) -> Result<Own<Listener>> {
-    let user = KBox::new(|c: Ref<Connector>| drop(Own::new(c)), GFP_KERNEL)?;
+pub(super) fn listener(test_host: &TestHost) -> Result<AutoClose<Listener>> {
+    let user = KBox::new(|c: Ref<Connector>| drop(AutoClose::new(c)), GFP_KERNEL)?;
     let listener = test_host.adapter.create_listener(user);
-    listener.map(Own::new).map_err(log_status)
+    listener.map(AutoClose::new).map_err(log_status)
 }
 
 /// Listens at an address, closes the listener, and returns the status of Listen.
@@ -188,22 +188,22 @@ pub(super) fn try_listen(test_host: &TestHost, at: SocketAddr) -> Result<NtStatu
 }
 
 /// An unused connector.
-pub(super) fn connector(test_host: &TestHost) -> Result<Own<Connector>> {
+pub(super) fn connector(test_host: &TestHost) -> Result<AutoClose<Connector>> {
     test_host
         .adapter
         .create_connector()
-        .map(Own::new)
+        .map(AutoClose::new)
         .map_err(log_status)
 }
 
-/// Begins to connect, with "hello"; the completion goes to the slot.
+/// Begins to connect, with "hello"; the callback sets the value that is returned.
 pub(super) fn begin(
     connector: &Ref<Connector>,
     qp: &Ref<Qp>,
     from: Source,
     to: SocketAddr,
-) -> Result<Arc<Slot<NtStatus>>> {
-    let slot = Slot::new()?;
+) -> Result<Arc<CallbackValue<NtStatus>>> {
+    let slot = CallbackValue::new()?;
     let begun = connector.connect(qp, (from, to), READS, bytes(b"hello")?, slot.callback()?);
     begun.map_err(log_status)?;
     Ok(slot)
@@ -220,9 +220,12 @@ pub(super) fn try_connect(
     request(|done| connector.connect(qp, (from, to), READS, hello, done))
 }
 
-/// Accepts a request, with "welcome"; the completion goes to the slot.
-pub(super) fn accept(connector: &Ref<Connector>, with: &TestSide) -> Result<Arc<Slot<NtStatus>>> {
-    let slot = Slot::new()?;
+/// Accepts a request, with "welcome"; the callback sets the value that is returned.
+pub(super) fn accept(
+    connector: &Ref<Connector>,
+    with: &TestSide,
+) -> Result<Arc<CallbackValue<NtStatus>>> {
+    let slot = CallbackValue::new()?;
     let user = with.disconnect_user()?;
     let accepting = connector.accept(&with.qp, READS, bytes(b"welcome")?, user, slot.callback()?);
     accepting.map_err(log_status)?;
@@ -241,7 +244,7 @@ pub(super) fn link(
     test_listener: &TestListener,
     (a, b): (&TestSide, &TestSide),
     from: Source,
-) -> Result<(Own<Connector>, Own<Connector>)> {
+) -> Result<(AutoClose<Connector>, AutoClose<Connector>)> {
     let ours = connector(test_host)?;
     let connected = begin(&ours, &a.qp, from, test_listener.at)?;
     let theirs = test_listener.next()?;
@@ -254,7 +257,7 @@ pub(super) fn link(
     Ok((ours, theirs))
 }
 
-fn succeeds(slot: &Slot<NtStatus>) -> Result {
+fn succeeds(slot: &CallbackValue<NtStatus>) -> Result {
     match slot.wait().ok_or(ETIMEDOUT)? {
         NtStatus::SUCCESS => Ok(()),
         status => Err(log_status(status)),
@@ -265,10 +268,8 @@ fn succeeds(slot: &Slot<NtStatus>) -> Result {
 pub(super) fn message_passes(from: &TestSide, to: &TestSide) -> Result<bool> {
     to.receive(0x70, &[])?;
     from.send(0x71, &[], 0)?;
-    Ok(
-        from.requests.brings(0x71, NtStatus::SUCCESS)
-            && to.receives.brings(0x70, NtStatus::SUCCESS),
-    )
+    Ok(from.requests.next_is(0x71, NtStatus::SUCCESS)
+        && to.receives.next_is(0x70, NtStatus::SUCCESS))
 }
 
 /// A side with the sizes of ordinary tests.
@@ -293,11 +294,11 @@ pub(super) fn all_ports(test_host: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Re
 
 /// Two sides at a step of their connection. `a` is the active side, with the connector `ours`.
 pub(super) struct Half {
-    pub(super) ours: Own<Connector>,
-    pub(super) theirs: Own<Connector>,
+    pub(super) ours: AutoClose<Connector>,
+    pub(super) theirs: AutoClose<Connector>,
     /// The ends of Connect and Accept.
-    pub(super) connected: Arc<Slot<NtStatus>>,
-    pub(super) accepted: Arc<Slot<NtStatus>>,
+    pub(super) connected: Arc<CallbackValue<NtStatus>>,
+    pub(super) accepted: Arc<CallbackValue<NtStatus>>,
     pub(super) a: TestSide,
     pub(super) b: TestSide,
     pub(super) test_listener: TestListener,
@@ -318,7 +319,7 @@ impl Half {
             ours,
             theirs,
             connected,
-            accepted: Slot::new()?,
+            accepted: CallbackValue::new()?,
             a,
             b,
             test_listener,
@@ -354,7 +355,7 @@ impl Half {
     }
 
     /// Returns true if a call still pends after the pending work has run.
-    pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
+    pub(super) fn is_pending(&self, slot: &CallbackValue<NtStatus>) -> bool {
         self.test_host.flush_work();
         slot.calls.get() == 0
     }

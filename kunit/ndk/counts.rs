@@ -9,8 +9,8 @@ mod tests {
     use crate::{
         engine::{
             device::{
-                Crowd,
-                Quota, //
+                Quota,
+                TakenPlaces, //
             },
             domain::Domain, //
         },
@@ -22,7 +22,7 @@ mod tests {
             tests::{
                 completion::{
                     create,
-                    Own, //
+                    AutoClose, //
                 },
                 host::{
                     HostAttr,
@@ -34,12 +34,12 @@ mod tests {
     };
 
     /// The result of a creation.
-    type Made<T> = Result<Result<Own<T>, NtStatus>>;
+    type Made<T> = Result<Result<AutoClose<T>, NtStatus>>;
 
     /// Checks a limit that leaves room for one object: one creation succeeds, and further ones are
     /// refused; after the object is closed, one succeeds again.
     fn has_a_limit<T: ObjectType>(pair: &Pair, quota: Quota, make: impl Fn() -> Made<T>) -> Result {
-        let _crowd = Crowd::leaving(&pair.test_host.device, quota, 1);
+        let _taken = TakenPlaces::leaving(&pair.test_host.device, quota, 1);
         for _ in 0..2 {
             let mut last = make()?.map_err(|_| EINVAL)?;
             for _ in 0..2 {
@@ -58,7 +58,7 @@ mod tests {
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let (adapter, side) = (&pair.test_host.adapter, &pair.a);
         has_a_limit(&pair, Quota::Domains, || {
-            Ok(adapter.create_pd().map(Own::new))
+            Ok(adapter.create_pd().map(AutoClose::new))
         })?;
         has_a_limit(&pair, Quota::CompletionQueues, || {
             let user: CqUser = KBox::new(|_| (), GFP_KERNEL)?;
@@ -82,12 +82,17 @@ mod tests {
     fn what_another_face_has_made_counts_as_well() -> Result {
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let device = &pair.test_host.device;
-        let _crowd = Crowd::leaving(device, Quota::Domains, 1);
+        let _taken = TakenPlaces::leaving(device, Quota::Domains, 1);
         let other = Domain::new(device.clone(), GFP_KERNEL)?;
-        let refused = pair.test_host.adapter.create_pd().map(Own::new).err();
+        let refused = pair.test_host.adapter.create_pd().map(AutoClose::new).err();
         kunit_assert_eq!(refused, Some(NtStatus::INSUFFICIENT_RESOURCES));
         other.close();
-        assert!(pair.test_host.adapter.create_pd().map(Own::new).is_ok());
+        assert!(pair
+            .test_host
+            .adapter
+            .create_pd()
+            .map(AutoClose::new)
+            .is_ok());
         Ok(())
     }
 }

@@ -47,8 +47,8 @@ mod tests {
                     create,
                     log_status,
                     request,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     pd,
@@ -177,7 +177,7 @@ mod tests {
                 at.store(cpu::current(), Relaxed);
                 tally.hit();
             })?;
-            let (_domain, mut pair) = alone(&test_host, &cq)?;
+            let (_domain, mut pair) = qp_of_domain(&test_host, &cq)?;
             pair.receive(1, [].into_iter()).map_err(log_status)?;
             cq.arm(notify::ANY);
             assert!(pair.close_and_wait()?);
@@ -190,7 +190,10 @@ mod tests {
     }
 
     /// A queue pair on one completion queue, in a new domain.
-    fn alone(test_host: &TestHost, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
+    fn qp_of_domain(
+        test_host: &TestHost,
+        cq: &AutoClose<Cq>,
+    ) -> Result<(AutoClose<Pd>, AutoClose<Qp>)> {
         let domain = crate::ndk::tests::host::pd(&test_host.adapter)?;
         let cqs = (&**cq, &**cq);
         let pair = crate::ndk::tests::completion::made(|done| {
@@ -232,8 +235,8 @@ mod tests {
         cq_pair.queue.cq.arm(notify::ERRORS);
         cq_pair.pair.a.send(1, &[], 0)?;
         cq_pair.pair.a.send(2, &[], 0)?;
-        assert!(cq_pair.pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(cq_pair.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(cq_pair.pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(cq_pair.pair.a.requests.next_is(2, NtStatus::SUCCESS));
         // No failure yet: both results fit.
         assert!(cq_pair.queue.has_called(0));
         cq_pair.pair.b.receive(4, &[])?;
@@ -246,12 +249,12 @@ mod tests {
         assert!(is_dead(&cq_pair.pair.b));
         assert!(is_dead(&sender));
         // The other completion queue of the sender reports the cancelled receive.
-        assert!(sender.receives.brings(7, NtStatus::CANCELLED));
+        assert!(sender.receives.next_is(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         cq_pair.pair.test_host.flush_work();
         // The results from before the failure, and no later ones.
         assert!(cq_pair.holds(1..3));
-        assert!(cq_pair.queue.is_silent());
+        assert!(cq_pair.queue.stays_empty());
         assert!(cq_pair.queue.has_called(1));
         Ok(())
     }
@@ -275,7 +278,7 @@ mod tests {
         cq_pair.pair.test_host.flush_work();
         // The cancelled receive is not reported.
         assert!(cq_pair.holds(0..3));
-        assert!(cq_pair.queue.is_silent());
+        assert!(cq_pair.queue.stays_empty());
         assert!(cq_pair.queue.has_called(1));
         Ok(())
     }
@@ -294,11 +297,11 @@ mod tests {
         let count = Atomic::new(0usize);
         for most in cases([FAILED_AT_ONCE, 2 * FAILED_AT_ONCE]) {
             let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
-            kunit_assert_eq!(called, Called::Again);
+            kunit_assert_eq!(called, Called::Partial);
             kunit_assert_eq!(count.load(Relaxed), most);
         }
         let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
-        kunit_assert_eq!(called, Called::Over);
+        kunit_assert_eq!(called, Called::Done);
         kunit_assert_eq!(count.load(Relaxed), MANY);
         // All queue pairs have failed when the consumer is called.
         queue.cq.arm(notify::ERRORS);
@@ -398,7 +401,7 @@ mod tests {
     fn ndk_cq_08_resizing_needs_no_quiet_traffic() -> Result {
         let cq_pair = CqPair::new(16)?;
         let cq = (*cq_pair.queue.cq).clone();
-        let (stop, good) = (Arc::new(Tally::new(), GFP_KERNEL)?, Slot::new()?);
+        let (stop, good) = (Arc::new(Tally::new(), GFP_KERNEL)?, CallbackValue::new()?);
         let (end, slot) = (stop.clone(), good.clone());
         let other_task = OtherContext::new(move || {
             let mut fine = true;

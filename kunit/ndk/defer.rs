@@ -17,7 +17,7 @@ mod tests {
             },
             status::NtStatus,
             tests::{
-                completion::Slot,
+                completion::CallbackValue,
                 fake_transport::ManualPair,
                 memory::PageBuffer,
                 pair::{
@@ -49,8 +49,8 @@ mod tests {
 
     /// Returns true if sends 1 to 3 are cancelled, and no other result comes.
     fn are_cancelled(pair: &Pair) -> bool {
-        (1..4).all(|n| pair.a.requests.brings(n, NtStatus::CANCELLED))
-            && pair.a.requests.is_silent()
+        (1..4).all(|n| pair.a.requests.next_is(n, NtStatus::CANCELLED))
+            && pair.a.requests.stays_empty()
     }
 
     #[test]
@@ -64,14 +64,14 @@ mod tests {
         for context in cases(0..7) {
             pair.a.send(context, &[], DEFER)?;
         }
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes);
         kunit_assert_eq!(pair.test_host.counted(Counter::Deferred), deferred + 7);
         pair.a.send(7, &[], 0)?;
         for context in cases(0..8) {
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
         }
         kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 1);
         kunit_assert_eq!(pair.test_host.counted(Counter::Deferred), deferred + 7);
@@ -115,13 +115,13 @@ mod tests {
             manual.finish(seq, status);
         }
         let requests = &manual.pair.a.requests;
-        assert!(requests.brings(1, NtStatus::SUCCESS));
+        assert!(requests.next_is(1, NtStatus::SUCCESS));
         let failed = requests.next()?;
         kunit_assert_eq!(failed.request_context, 3);
         assert!(failed.status != NtStatus::SUCCESS);
         // Silent, but not successful.
-        assert!(requests.brings(4, NtStatus::CANCELLED));
-        assert!(requests.is_silent());
+        assert!(requests.next_is(4, NtStatus::CANCELLED));
+        assert!(requests.stays_empty());
         Ok(())
     }
 
@@ -136,7 +136,7 @@ mod tests {
             }
             let passes = pair.test_host.counted(Counter::Passes);
             hold_three(&pair)?;
-            assert!(pair.a.requests.is_silent());
+            assert!(pair.a.requests.stays_empty());
             let five = [buffer.sge(0, 8)?; 5];
             let (posted, why) = match case {
                 0 => (send(&pair.a, 9, 0x8000), NtStatus::INVALID_PARAMETER),
@@ -151,9 +151,9 @@ mod tests {
             };
             kunit_assert_eq!(posted, Err(why));
             for context in cases(1..4) {
-                assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             }
-            assert!(pair.a.requests.is_silent());
+            assert!(pair.a.requests.stays_empty());
             kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 1);
         }
         Ok(())
@@ -168,11 +168,11 @@ mod tests {
         hold_three(&pair)?;
         kunit_assert_eq!(send(&pair.a, 4, DEFER), Err(NtStatus::NO_MORE_ENTRIES));
         for context in cases(1..4) {
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
         }
         pair.b.receive(4, &[])?;
         kunit_assert_eq!(send(&pair.a, 5, 0), Ok(()));
-        assert!(pair.a.requests.brings(5, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(5, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -185,7 +185,7 @@ mod tests {
         pair.test_host.flush_work();
         // The peer is gone; posted requests wait for this side (CONN-16).
         kunit_assert_eq!(send(&pair.a, 4, 0), Err(NtStatus::CONNECTION_INVALID));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.a.qp.flush();
         assert!(are_cancelled(&pair));
         Ok(())
@@ -228,11 +228,11 @@ mod tests {
         let registrations = pair.test_host.counted(Counter::Registrations);
         let flags = DEFER | ALLOW_REMOTE_READ;
         kunit_assert_eq!(first.fast_register(&pair.a.qp, 1, flags)?, Ok(()));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         let refused = second.fast_register(&pair.a.qp, 2, flags)?;
         kunit_assert_eq!(refused, Err(NtStatus::ACCESS_VIOLATION));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         kunit_assert_eq!(
             pair.test_host.counted(Counter::Registrations),
             registrations + 1
@@ -247,7 +247,7 @@ mod tests {
         hold_three(&pair)?;
         pair.a.qp.flush();
         assert!(are_cancelled(&pair));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -259,14 +259,14 @@ mod tests {
         // A request that is not deferred is carried out.
         pair.a.send(0, &[], 0)?;
         hold_three(&pair)?;
-        let over = Slot::new()?;
+        let over = CallbackValue::new()?;
         let disconnecting = pair.a.connector()?.disconnect(over.callback()?);
         assert!(disconnecting.is_ok());
         over.came(NtStatus::SUCCESS)?;
-        assert!(pair.a.requests.brings(0, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(0, NtStatus::SUCCESS));
         assert!(are_cancelled(&pair));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -278,7 +278,7 @@ mod tests {
         let mut connector = pair.a.connector.take().ok_or(EINVAL)?;
         assert!(connector.close_and_wait()?);
         assert!(are_cancelled(&pair));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -289,7 +289,7 @@ mod tests {
         // Carried out with the next receive, which is too small.
         pair.a.send(0, &[buffer.sge(0, 64)?], 0)?;
         hold_three(&pair)?;
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(1, &[])?;
         let failed = pair.a.requests.next()?;
         kunit_assert_eq!(failed.request_context, 0);

@@ -23,7 +23,7 @@ mod tests {
             tests::{
                 completion::{
                     request,
-                    Slot, //
+                    CallbackValue, //
                 },
                 connect_steps::*,
                 host::{
@@ -58,23 +58,23 @@ mod tests {
         // The peer has no receive yet.
         half.a.send(2, &[], 0)?;
         half.a.send(3, &[], op_flags::DEFER)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let leaving = half.ours.disconnect(slot.callback()?);
         assert!(matches!(leaving, Ok(Progress::Pending)));
         assert!(half.is_pending(&slot));
         let posted = half.a.qp.send(4, [].into_iter(), 0);
         kunit_assert_eq!(posted, Err(UNCONNECTED));
         kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
-        assert!(half.a.receives.is_silent());
+        assert!(half.a.receives.stays_empty());
         half.b.receive(5, &[])?;
-        assert!(half.b.receives.brings(5, NtStatus::SUCCESS));
-        assert!(half.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(half.b.receives.next_is(5, NtStatus::SUCCESS));
+        assert!(half.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         // The deferred request was never started; it and the receive are cancelled.
-        assert!(half.a.requests.brings(3, NtStatus::CANCELLED));
-        assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
-        assert!(half.a.requests.is_silent());
-        assert!(half.a.receives.is_silent());
+        assert!(half.a.requests.next_is(3, NtStatus::CANCELLED));
+        assert!(half.a.receives.next_is(1, NtStatus::CANCELLED));
+        assert!(half.a.requests.stays_empty());
+        assert!(half.a.receives.stays_empty());
         assert!(notified(&half, &half.b, 1));
         kunit_assert_eq!(slot.calls.get(), 1);
         Ok(())
@@ -90,7 +90,7 @@ mod tests {
         let half = Half::up(&attr, HERE)?;
         half.a.receive(1, &[])?;
         half.a.send(2, &[], 0)?;
-        let leaving = Slot::new()?;
+        let leaving = CallbackValue::new()?;
         let pends = half.ours.disconnect(leaving.callback()?);
         assert!(matches!(pends, Ok(Progress::Pending)));
         assert!(half.is_pending(&leaving));
@@ -99,8 +99,8 @@ mod tests {
         assert!(half.is_pending(&leaving));
         clock.pass(2);
         kunit_assert_eq!(leaving.wait(), Some(NtStatus::IO_TIMEOUT));
-        assert!(half.a.requests.brings(2, NtStatus::IO_TIMEOUT));
-        assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
+        assert!(half.a.requests.next_is(2, NtStatus::IO_TIMEOUT));
+        assert!(half.a.receives.next_is(1, NtStatus::CANCELLED));
         kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
         Ok(())
     }
@@ -172,15 +172,15 @@ mod tests {
         half.b.send(3, &[], 0)?;
         kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
         assert!(notified(&half, &half.b, 1));
-        assert!(half.b.receives.is_silent());
-        assert!(half.b.requests.is_silent());
+        assert!(half.b.receives.stays_empty());
+        assert!(half.b.requests.stays_empty());
         kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
-        assert!(half.b.receives.brings(1, NtStatus::CANCELLED));
+        assert!(half.b.receives.next_is(1, NtStatus::CANCELLED));
         for context in cases([2, 3]) {
-            assert!(half.b.requests.brings(context, NtStatus::CANCELLED));
+            assert!(half.b.requests.next_is(context, NtStatus::CANCELLED));
         }
-        assert!(half.b.receives.is_silent());
-        assert!(half.b.requests.is_silent());
+        assert!(half.b.receives.stays_empty());
+        assert!(half.b.requests.stays_empty());
         Ok(())
     }
 

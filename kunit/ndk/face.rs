@@ -57,8 +57,8 @@ mod tests {
                 completion::{
                     log_status,
                     made,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     here,
@@ -104,12 +104,12 @@ mod tests {
         qp_pair.a.qp.fail();
         kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
         qp_pair.a.post(1, SEND, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Flushed));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.next_is(1, Status::Flushed));
+        assert!(qp_pair.a.sends.stays_empty());
         let pair = Pair::new()?;
         pair.a.qp.flush();
         kunit_assert_eq!(pair.a.qp.send(1, [].into_iter(), 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -124,8 +124,8 @@ mod tests {
         }
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         kunit_assert_eq!(pair.a.qp.send(1, [].into_iter(), 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
-        assert!(manual.end.sends.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -137,16 +137,16 @@ mod tests {
         }
         qp_pair.a.post_with(1, SEND, SendFlags::empty(), &[])?;
         qp_pair.a.post_with(2, SEND, SendFlag::Signaled, &[])?;
-        assert!(qp_pair.a.sends.brings(2, Status::Success));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.next_is(2, Status::Success));
+        assert!(qp_pair.a.sends.stays_empty());
         let pair = Pair::new()?;
         for context in cases(0..3) {
             pair.b.receive(context, &[])?;
         }
         pair.a.send(1, &[], SILENT_SUCCESS)?;
         pair.a.send(2, &[], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -206,7 +206,10 @@ mod tests {
         }
 
         /// A callback that notes its context, and puts its value into `slot`.
-        fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<DoneFn<T>> {
+        fn callback<T: Send + 'static>(
+            self: &Arc<Self>,
+            slot: &Arc<CallbackValue<T>>,
+        ) -> Result<DoneFn<T>> {
             let (this, slot) = (self.clone(), slot.clone());
             let boxed = done(GFP_KERNEL, move |value: T| {
                 this.note();
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn ndk_face_06_completions_of_requests_come_from_another_context() -> Result {
         let pair = Pair::new()?;
-        let (place, over) = (Where::new()?, Slot::new()?);
+        let (place, over) = (Where::new()?, CallbackValue::new()?);
         let callback = place.callback(&over)?;
         let softirqs_off = BhDisabled::enter();
         let answer = pair.a.connector()?.disconnect(callback);
@@ -274,8 +277,8 @@ mod tests {
         qp_pair.a.post(2, SEND, &[])?;
         qp_pair.b.qp.fail();
         assert!(qp_pair.a.is_down());
-        assert!(qp_pair.a.receives.brings(1, Status::Flushed));
-        assert!(qp_pair.a.sends.brings(2, Status::Flushed));
+        assert!(qp_pair.a.receives.next_is(1, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(2, Status::Flushed));
         let mut pair = Pair::new()?;
         pair.a.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
@@ -283,12 +286,12 @@ mod tests {
         assert!(theirs.close_and_wait()?);
         pair.test_host.flush_work();
         kunit_assert_eq!(pair.a.disconnects.get(), 1);
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.a.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.a.receives.stays_empty());
         // The requests stay until this side acts.
         pair.a.qp.flush();
-        assert!(pair.a.requests.brings(2, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(2, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(1, NtStatus::CANCELLED));
         Ok(())
     }
 
@@ -308,7 +311,7 @@ mod tests {
         // The queue and the domain are in use, and still serve.
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         let mut connector = pair.a.connector.take().ok_or(EINVAL)?;
         assert!(connector.close_and_wait()?);
         kunit_assert_eq!(cq_closed.calls.get(), 0);
@@ -327,7 +330,7 @@ mod tests {
     where
         T: Send + 'static,
     {
-        let (place, slot) = (Where::new()?, Slot::new()?);
+        let (place, slot) = (Where::new()?, CallbackValue::new()?);
         let callback = place.callback(&slot)?;
         let softirqs_off = BhDisabled::enter();
         let answer = call(callback);
@@ -345,27 +348,27 @@ mod tests {
         let pd = pd(&test_host.adapter)?;
         let user = KBox::new(|_: NtStatus| (), GFP_KERNEL)?;
         let cq = pends(|done| test_host.adapter.create_cq(4, None, user, done))?;
-        let cq = Own::new(cq.map_err(log_status)?);
+        let cq = AutoClose::new(cq.map_err(log_status)?);
         let cqs = (&*receives.cq, &*requests.cq);
         let qp = pends(|done| pd.create_qp(cqs, None, 1, SIZES, done))?;
-        let mut qp = Own::new(qp.map_err(log_status)?);
+        let mut qp = AutoClose::new(qp.map_err(log_status)?);
         let mw = pends(|done| pd.create_mw(done))?;
-        let mw = Own::new(mw.map_err(log_status)?);
+        let mw = AutoClose::new(mw.map_err(log_status)?);
         let buffer = PageBuffer::plain(8192)?;
         let described = Described::new(&buffer.bytes)?;
-        let normal = pd.create_mr(false).map(Own::new);
+        let normal = pd.create_mr(false).map(AutoClose::new);
         let normal = normal.map_err(log_status)?;
         let status = pends(|done| normal.register(described.mdl(), 8192, 1, done))?;
         kunit_assert_eq!(status, NtStatus::SUCCESS);
         kunit_assert_eq!(pends(|done| normal.deregister(done))?, NtStatus::SUCCESS);
-        let fast = pd.create_mr(true).map(Own::new);
+        let fast = pd.create_mr(true).map(AutoClose::new);
         let fast = fast.map_err(log_status)?;
         kunit_assert_eq!(
             pends(|done| fast.initialize(2, true, done))?,
             NtStatus::SUCCESS
         );
         // The close of an object in use completes later as well.
-        let (object, slot) = (qp.give_up()?, Slot::new()?);
+        let (object, slot) = (qp.give_up()?, CallbackValue::new()?);
         let callback = slot.callback()?;
         let softirqs_off = BhDisabled::enter();
         let progress = object.close(callback);
@@ -380,8 +383,8 @@ mod tests {
     fn ndk_face_12_connect_and_what_follows_never_sleep() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let ours = pair.test_host.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(log_status)?;
-        let (connected, accepted) = (Slot::new()?, Slot::new()?);
+        let ours = ours.map(AutoClose::new).map_err(log_status)?;
+        let (connected, accepted) = (CallbackValue::new()?, CallbackValue::new()?);
         let callbacks = (connected.callback()?, accepted.callback()?);
         let from = Source::Address(here(0));
         let softirqs_off = BhDisabled::enter();
@@ -395,7 +398,7 @@ mod tests {
         drop(softirqs_off);
         assert!(matches!(answer, Ok(Progress::Pending)));
         connected.came(NtStatus::SUCCESS)?;
-        let completed = Slot::new()?;
+        let completed = CallbackValue::new()?;
         let callback = completed.callback()?;
         let softirqs_off = BhDisabled::enter();
         let answer = ours.complete_connect(None, callback);
@@ -406,7 +409,7 @@ mod tests {
         pair.a.connector = Some(ours);
         pair.b.connector = Some(theirs);
         let mut connector = pair.a.connector.take().ok_or(EINVAL)?;
-        let (object, slot) = (connector.give_up()?, Slot::new()?);
+        let (object, slot) = (connector.give_up()?, CallbackValue::new()?);
         let callback = slot.callback()?;
         let softirqs_off = BhDisabled::enter();
         let progress = object.close(callback);

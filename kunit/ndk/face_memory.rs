@@ -61,7 +61,7 @@ mod tests {
         };
         let list = [from.sge_by(Token::from_raw(from.mr()?.local_token().raw()), 0, 16)];
         kunit_assert_eq!(pair.a.qp.write(1, list.into_iter(), there, 0), Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(to.has(1, 0x123, 16), from.has(1, 0, 16));
         kunit_assert_eq!(to.bytes[0x122], 0);
         kunit_assert_eq!(to.bytes[0x133], 0);
@@ -81,7 +81,7 @@ mod tests {
         let theirs = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let flags = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         kunit_assert_eq!(theirs.fast_register(&pair.b.qp, 1, flags)?, Ok(()));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         let raw = theirs.mr()?.remote_token().raw();
         assert!(raw != raw.swap_bytes());
         pair.b.receive(2, &[])?;
@@ -114,16 +114,16 @@ mod tests {
             .post(2, register(fast.token(), 64, AccessFlags::empty()), &[])?;
         qp_pair.a.post(3, invalidate(fast.token()), &[])?;
         qp_pair.a.post(4, invalidate(fast.token()), &[])?;
-        assert!(qp_pair.a.sends.brings_all(1..5, Status::Success));
+        assert!(qp_pair.a.sends.next_are(1..5, Status::Success));
         let pair = Pair::new()?;
         let fast = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         kunit_assert_eq!(fast.fast_register(&pair.a.qp, 1, 0)?, Ok(()));
         for context in cases(2..4) {
             kunit_assert_eq!(pair.a.qp.invalidate_mr(context, fast.mr()?, 0), Ok(()));
         }
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(3, NtStatus::INVALID_DEVICE_REQUEST));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::INVALID_DEVICE_REQUEST));
         let refused = pair.a.qp.send(4, [].into_iter(), 0);
         kunit_assert_eq!(refused, Err(NtStatus::CONNECTION_INVALID));
         Ok(())
@@ -162,17 +162,17 @@ mod tests {
             .a
             .pd
             .create_mr(true)
-            .map(crate::ndk::tests::completion::Own::new);
+            .map(crate::ndk::tests::completion::AutoClose::new);
         let idle = idle.map_err(|_| ENOMEM)?;
         kunit_assert_eq!(pair.a.qp.invalidate_mr(1, &idle, 0), refused);
         let other = pd(&pair.test_host.adapter)?;
         let foreign = PageBuffer::fast(&other, 4096, true)?;
         kunit_assert_eq!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0), refused);
         // A refusal has no further effect.
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(2, &[])?;
         pair.a.send(3, &[], 0)?;
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
         Ok(())
     }
 }

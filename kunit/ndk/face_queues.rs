@@ -88,7 +88,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     }
     let ended = wait_for(|| next.get() >= REQUESTS && seen.get() >= accepted.get());
     threads.dismiss();
-    let silent = qp_pair.a.sends.is_silent();
+    let silent = qp_pair.a.sends.stays_empty();
     ended?;
     if !silent {
         wrong.hit();
@@ -126,7 +126,7 @@ mod tests {
                 completion::{
                     made,
                     request,
-                    Own, //
+                    AutoClose, //
                 },
                 host::{
                     pd,
@@ -174,7 +174,7 @@ mod tests {
         }
         kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 5);
         for context in cases(0..8) {
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ mod tests {
         assert!(pair.b.receives.has_called(0));
         pair.b.receives.cq.arm(notify::ANY);
         assert!(pair.b.receives.has_called(1));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -277,7 +277,7 @@ mod tests {
         kunit_assert_eq!(shared.srq.limit(), 0);
         for context in cases(0..3) {
             qp_pair.a.post(context, SEND, &[])?;
-            assert!(qp_pair.a.sends.brings(context, Status::Success));
+            assert!(qp_pair.a.sends.next_is(context, Status::Success));
         }
         crate::kunit::harness::flush_work(qp_pair.b.device());
         kunit_assert_eq!(shared.log.limits.get(), 0);
@@ -304,7 +304,7 @@ mod tests {
         let srq = made(|done| pd.create_srq(sizes, Some(user), done))?;
         let cqs = (&*pair.b.receives.cq, &*pair.b.requests.cq);
         let qp = made(|done| pd.create_qp(cqs, Some(&srq), 0xB, SIZES, done))?;
-        let old: Own<_> = core::mem::replace(&mut pair.b.qp, qp);
+        let old: AutoClose<_> = core::mem::replace(&mut pair.b.qp, qp);
         drop(old);
         pair.connect(READS, READS)?;
         for context in cases(0..3) {
@@ -323,7 +323,7 @@ mod tests {
         kunit_assert_eq!(calls.get(), 0);
         for (context, notified) in cases([(1, 0), (2, 1), (3, 1)]) {
             pair.a.send(context, &[], 0)?;
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             pair.test_host.flush_work();
             kunit_assert_eq!(calls.get(), notified);
         }

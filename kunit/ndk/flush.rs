@@ -60,8 +60,8 @@ mod tests {
         let () = pair.a.qp.flush();
         drop(softirqs_off);
         assert!(written.is_ok());
-        assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(9, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(9, NtStatus::CANCELLED));
         kunit_assert_eq!(memory.bytes[0], 0x77);
         kunit_assert_eq!(memory.bytes[LONG - 1], 0);
         Ok(())
@@ -75,8 +75,8 @@ mod tests {
         let queue_pair = (*pair.a.qp).clone();
         let other_task = OtherContext::new(move || queue_pair.flush())?;
         assert!(other_task.by_timer());
-        assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(2, NtStatus::CANCELLED));
         Ok(())
     }
 
@@ -88,7 +88,7 @@ mod tests {
         pair.a.send(2, &NOTHING, SILENT_SUCCESS)?;
         pair.a.send(3, &NOTHING, SILENT_SUCCESS | DEFER)?;
         pair.a.receive(4, &[])?;
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.a.qp.flush();
         for context in cases(1..4) {
             let result = pair.a.requests.next()?;
@@ -102,11 +102,11 @@ mod tests {
         kunit_assert_eq!(got.status, NtStatus::CANCELLED);
         kunit_assert_eq!(got.operation, operation::RECEIVE);
         kunit_assert_eq!(got.bytes, 0);
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.a.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.a.receives.stays_empty());
         // No cancelled send has reached the peer.
         pair.b.receive(5, &[])?;
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -126,8 +126,8 @@ mod tests {
         }
         pair.b.send(0, &NOTHING, 0)?;
         pair.b.send(1, &NOTHING, 0)?;
-        assert!(pair.b.requests.brings(0, NtStatus::SUCCESS));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(0, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         pair.a.send(1, &NOTHING, 0)?;
         // The other requests wait for send 2, the second one, which finds no receive.
         for context in cases(2..20) {
@@ -147,14 +147,14 @@ mod tests {
                 true => NtStatus::SUCCESS,
                 false => NtStatus::CANCELLED,
             };
-            assert!(pair.a.requests.brings(context, status));
-            assert!(pair.a.receives.brings(context, status));
+            assert!(pair.a.requests.next_is(context, status));
+            assert!(pair.a.receives.next_is(context, status));
         }
         // Drained: no further result comes, and no cancelled request was carried out.
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.a.receives.is_silent());
-        assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.a.receives.stays_empty());
+        assert!(pair.b.receives.next_is(0, NtStatus::SUCCESS));
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -186,7 +186,7 @@ mod tests {
                 kunit_assert_eq!(result.qp_context, 0xA);
                 kunit_assert_eq!(result.status, NtStatus::CANCELLED);
             }
-            assert!(queue.is_silent());
+            assert!(queue.stays_empty());
         }
         // The other queue pair serves on, with the requests that it had posted.
         assert!(is_up(&second));
@@ -225,7 +225,7 @@ mod tests {
         for posted in cases(posts) {
             kunit_assert_eq!(posted, Err(NtStatus::CONNECTION_INVALID));
         }
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(has_ended(&pair.b));
         Ok(())
     }
@@ -235,19 +235,19 @@ mod tests {
         let pair = Pair::new()?;
         // Idle.
         pair.b.qp.flush();
-        assert!(pair.b.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         let pair = Pair::new()?;
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.receive(2, &[])?;
         for _ in 0..3 {
             pair.a.qp.flush();
         }
-        assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(2, NtStatus::CANCELLED));
         pair.a.qp.flush();
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.a.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.a.receives.stays_empty());
         Ok(())
     }
 }

@@ -39,8 +39,8 @@ mod tests {
                     log_status,
                     made,
                     request,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     here,
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn ndk_gen_05_a_creation_that_fails_later_brings_its_status_once() -> Result {
         let test_host = TestHost::new()?;
-        let slot: Arc<Slot<Created<_>>> = Slot::new()?;
+        let slot: Arc<CallbackValue<Created<_>>> = CallbackValue::new()?;
         let foreign = core::net::SocketAddr::from(([192, 0, 2, 99], 0));
         let answer = test_host
             .adapter
@@ -85,17 +85,17 @@ mod tests {
     fn ndk_gen_06_a_pending_request_calls_once_with_its_end() -> Result {
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let answer = queue.cq.resize(16, slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         let connector = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
-        let refused = Slot::new()?;
+        let refused = CallbackValue::new()?;
         let nobody = (Source::Address(here(0)), here(1));
         let answer = connector.connect(
             &test_side.qp,
@@ -118,21 +118,21 @@ mod tests {
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
         let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let invalid = NtStatus::INVALID_PARAMETER;
         let too_deep = queue.cq.resize(u32::MAX, slot.callback()?);
         kunit_assert_eq!(too_deep.err(), Some(invalid));
         let connector = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let unconnected = connector.disconnect(slot.callback()?);
         kunit_assert_eq!(unconnected.err(), Some(NtStatus::CONNECTION_INVALID));
         let mr = test_side
             .pd
             .create_mr(false)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let wrong = mr.deregister(slot.callback()?);
         kunit_assert_eq!(wrong.err(), Some(NtStatus::INVALID_DEVICE_REQUEST));
@@ -157,7 +157,7 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        let (slot, made) = (Slot::new()?, Slot::new()?);
+        let (slot, made) = (CallbackValue::new()?, CallbackValue::new()?);
         let resized = slot.callback()?;
         let created = made.callback()?;
         let user = KBox::new(|_| (), GFP_KERNEL)?;
@@ -185,7 +185,7 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        let (slot, made) = (Slot::new()?, Slot::new()?);
+        let (slot, made) = (CallbackValue::new()?, CallbackValue::new()?);
         assert!(fault::plan_from(1));
         let answer = queue.cq.resize(16, slot.callback()?);
         let end = slot.wait();
@@ -213,7 +213,7 @@ mod tests {
         let test_host = TestHost::new()?;
         // Many times, so that callbacks come before, during and after the return of the call.
         for _ in 0..100 {
-            let (closed, used) = (Slot::new()?, Slot::new()?);
+            let (closed, used) = (CallbackValue::new()?, CallbackValue::new()?);
             let (end, resized) = (closed.callback()?, used.callback()?);
             let pending = Arc::new(Tally::new(), GFP_KERNEL)?;
             let tally = pending.clone();
@@ -251,9 +251,12 @@ mod tests {
         let buffer = PageBuffer::plain(4096)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..100 {
-            let closed = Slot::new()?;
+            let closed = CallbackValue::new()?;
             let end = closed.callback()?;
-            let mut mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
+            let mut mr = pd
+                .create_mr(false)
+                .map(AutoClose::new)
+                .map_err(log_status)?;
             let object = mr.give_up()?;
             let itself = object.clone();
             let registered = done(GFP_KERNEL, move |status: NtStatus| {
@@ -275,7 +278,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         for _ in 0..50 {
-            let closed = Slot::new()?;
+            let closed = CallbackValue::new()?;
             let end = closed.callback()?;
             let connector = test_host.adapter.create_connector().map_err(log_status)?;
             let itself = connector.clone();
@@ -320,7 +323,7 @@ mod tests {
             // The contexts of cancelled requests come back, too.
             pair.b.receive(context, &[])?;
             pair.b.qp.flush();
-            assert!(pair.b.receives.brings(context, NtStatus::CANCELLED));
+            assert!(pair.b.receives.next_is(context, NtStatus::CANCELLED));
         }
         Ok(())
     }
@@ -328,8 +331,8 @@ mod tests {
     /// Returns true if the close of `antecedent` waits for that of `successor`, and no longer.
     fn waits<A: ObjectType, S: ObjectType>(
         test_host: &TestHost,
-        antecedent: &mut Own<A>,
-        successor: &mut Own<S>,
+        antecedent: &mut AutoClose<A>,
+        successor: &mut AutoClose<S>,
     ) -> Result<bool> {
         let (progress, slot) = antecedent.close()?;
         test_host.flush_work();
@@ -344,16 +347,16 @@ mod tests {
 
     /// The same as [`waits`] for an adapter and an object that is made of it.
     fn adapter_waits<S: ObjectType>(
-        make: impl FnOnce(&TestHost) -> Result<Own<S>>,
+        make: impl FnOnce(&TestHost) -> Result<AutoClose<S>>,
     ) -> Result<bool> {
         let test_host = TestHost::new()?;
         let mut successor = make(&test_host)?;
-        let mut adapter = Own::new(test_host.adapter.clone());
+        let mut adapter = AutoClose::new(test_host.adapter.clone());
         waits(&test_host, &mut adapter, &mut successor)
     }
 
-    fn created<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(log_status)
+    fn created<T: ObjectType>(created: Created<T>) -> Result<AutoClose<T>> {
+        created.map(AutoClose::new).map_err(log_status)
     }
 
     #[test]
@@ -443,7 +446,7 @@ mod tests {
             .qp
             .bind(1, buffer.mr()?, &mw, range, op_flags::ALLOW_REMOTE_READ);
         bound.map_err(log_status)?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(waits(&pair.test_host, mr, &mut mw)?);
         // A window that is not bound does not keep a region.
@@ -482,7 +485,7 @@ mod tests {
         let mut test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let mut endpoint = made(|done| test_host.adapter.create_shared_endpoint(here(0), done))?;
         let mut connector = created(test_host.adapter.create_connector())?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let asking = connector.connect(
             &test_side.qp,
             (Source::shared(&endpoint), open_listener.at),

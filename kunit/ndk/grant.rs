@@ -46,14 +46,14 @@ mod tests {
         let all = REMOTE_READ | REMOTE_WRITE | SINK | FENCE;
         for flags in cases([0, REMOTE_READ, LOCAL_WRITE, REMOTE_WRITE, SINK, FENCE, all]) {
             kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 6, flags)?, Ok(()));
-            assert!(pair.b.requests.brings(6, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(6, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
         // A silent registration completes only if it fails.
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 7, SILENT)?, Ok(()));
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 8, SILENT)?, Ok(()));
-        assert!(pair.b.requests.brings(8, NtStatus::INVALID_DEVICE_REQUEST));
+        assert!(pair.b.requests.next_is(8, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
 
@@ -63,10 +63,10 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let flags = DEFER | REMOTE_READ;
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 1, flags)?, Ok(()));
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         kunit_assert_eq!(pair.b.qp.invalidate_mr(2, buffer.mr()?, 0), Ok(()));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -78,7 +78,7 @@ mod tests {
             let posted = buffer.fast_register(&pair.b.qp, 1, flag | REMOTE_READ)?;
             kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         Ok(())
     }
@@ -143,7 +143,7 @@ mod tests {
             kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         }
         kunit_assert_eq!(buffer.mr()?.remote_token(), before);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         Ok(())
     }
@@ -158,7 +158,7 @@ mod tests {
             let posted = buffer.fast_register(&pair.b.qp, 1, flags)?;
             kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         kunit_assert_eq!(mr.remote_token(), before);
         // The refused registrations leave no state: local rights can still be granted.
         for flags in cases([0, LOCAL_WRITE]) {

@@ -16,7 +16,7 @@ use kernel::{
 use super::completion::{
     log_status,
     made,
-    Own, //
+    AutoClose, //
 };
 use crate::{
     direct,
@@ -170,7 +170,7 @@ impl Drop for TestHost {
 
 /// A completion queue and its notifications.
 pub(super) struct Queue {
-    pub(super) cq: Own<Cq>,
+    pub(super) cq: AutoClose<Cq>,
     pub(super) calls: Arc<Tally>,
     /// The status of the last notification.
     pub(super) status: Arc<kernel::sync::atomic::Atomic<i32>>,
@@ -220,7 +220,7 @@ impl Queue {
     }
 
     /// Waits for the next result; returns true if it has this context and status.
-    pub(super) fn brings(&self, context: u64, status: NtStatus) -> bool {
+    pub(super) fn next_is(&self, context: u64, status: NtStatus) -> bool {
         let got = self.next().map(|r| (r.request_context, r.status));
         let fine = got == Ok((context, status));
         if !fine {
@@ -230,7 +230,7 @@ impl Queue {
     }
 
     /// Returns true if the queue is empty after the pending work has run.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(super) fn stays_empty(&self) -> bool {
         flush_work(self.adapter.device());
         let got = self.poll();
         if got.is_some() {
@@ -261,8 +261,8 @@ pub(super) const SIZES: QpCaps = QpCaps {
 };
 
 /// A protection domain.
-pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<Own<Pd>> {
-    adapter.create_pd().map(Own::new).map_err(log_status)
+pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<AutoClose<Pd>> {
+    adapter.create_pd().map(AutoClose::new).map_err(log_status)
 }
 
 /// A queue pair with two completion queues.
@@ -272,6 +272,6 @@ pub(super) fn qp(
     requests: &Queue,
     context: usize,
     sizes: QpCaps,
-) -> Result<Own<Qp>> {
+) -> Result<AutoClose<Qp>> {
     made(|done| pd.create_qp((&receives.cq, &requests.cq), None, context, sizes, done))
 }

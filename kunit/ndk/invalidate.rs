@@ -26,7 +26,7 @@ mod tests {
             tests::{
                 completion::{
                     log_status,
-                    Own, //
+                    AutoClose, //
                 },
                 host::{
                     HostAttr,
@@ -43,7 +43,7 @@ mod tests {
                     is_up,
                     open,
                     opened,
-                    through,
+                    remote_through_window,
                     window,
                     write_one,
                     REMOTE_RESOURCES, //
@@ -60,7 +60,7 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         assert!(can_write(&pair.a, memory.remote(0)?));
         assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0).is_ok());
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         for test_side in [&pair.a, &other] {
             kunit_assert_eq!(write_one(test_side, memory.remote(0)?)?, REMOTE_RESOURCES);
         }
@@ -74,14 +74,14 @@ mod tests {
         let [first, second] = [window(&pair.b)?, window(&pair.b)?];
         bind(&pair.b, &memory, &first)?;
         bind(&pair.b, &memory, &second)?;
-        assert!(can_write(&pair.a, through(&first, &memory)));
+        assert!(can_write(&pair.a, remote_through_window(&first, &memory)));
         assert!(pair.b.qp.invalidate_mw(1, &first, 0).is_ok());
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         // The other window and the region itself stay.
-        assert!(can_write(&pair.a, through(&second, &memory)));
+        assert!(can_write(&pair.a, remote_through_window(&second, &memory)));
         assert!(can_write(&pair.a, memory.remote(0)?));
         kunit_assert_eq!(
-            write_one(&pair.a, through(&first, &memory))?,
+            write_one(&pair.a, remote_through_window(&first, &memory))?,
             REMOTE_RESOURCES
         );
         Ok(())
@@ -99,10 +99,10 @@ mod tests {
         for (context, what) in (1..).zip(&named) {
             let status = invalidate(&pair.b.qp, context, what, 0)?;
             kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
-            assert!(pair.b.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(context, NtStatus::SUCCESS));
         }
         kunit_assert_eq!(
-            write_one(&pair.a, through(&opening, &region))?,
+            write_one(&pair.a, remote_through_window(&opening, &region))?,
             REMOTE_RESOURCES
         );
         kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
@@ -117,16 +117,16 @@ mod tests {
             .b
             .pd
             .create_mr(true)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         kunit_assert_eq!(pair.b.qp.invalidate_mr(1, &bare, 0), refused);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(is_up(&pair.b));
         // Registered by FastRegister.
         let memory = opened(&pair.b, 4096)?;
         assert!(pair.b.qp.invalidate_mr(2, memory.mr()?, 0).is_ok());
-        assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -138,7 +138,7 @@ mod tests {
             .b
             .pd
             .create_mr(false)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         for flags in cases([0, SILENT_SUCCESS, DEFER]) {
@@ -154,7 +154,7 @@ mod tests {
             }
         }
         // The refusals have posted no request and ended no access.
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(is_up(&pair.b));
         assert!(can_write(&pair.a, normal.remote(0)?));
         Ok(())
@@ -168,13 +168,13 @@ mod tests {
             open(&pair.b, &memory)?;
             assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, flags).is_ok());
             if flags & SILENT_SUCCESS == 0 && flags & DEFER == 0 {
-                assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+                assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
             }
             // Ends a chain, and succeeds only if the region is invalid.
             open_after(&pair, &memory, flags)?;
             assert!(can_write(&pair.a, memory.remote(0)?));
             assert!(pair.b.qp.invalidate_mr(2, memory.mr()?, 0).is_ok());
-            assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         }
         open(&pair.b, &memory)?;
         let allowed = SILENT_SUCCESS | READ_FENCE | DEFER;
@@ -187,7 +187,7 @@ mod tests {
                 kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
             }
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(can_write(&pair.a, memory.remote(0)?));
         Ok(())
     }
@@ -201,8 +201,8 @@ mod tests {
         let posted = memory.fast_register(&pair.b.qp, 5, rights)?;
         posted.map_err(log_status)?;
         let told_first =
-            flags & SILENT_SUCCESS != 0 || pair.b.requests.brings(1, NtStatus::SUCCESS);
-        match told_first && pair.b.requests.brings(5, NtStatus::SUCCESS) {
+            flags & SILENT_SUCCESS != 0 || pair.b.requests.next_is(1, NtStatus::SUCCESS);
+        match told_first && pair.b.requests.next_is(5, NtStatus::SUCCESS) {
             true => Ok(()),
             false => Err(EIO),
         }
@@ -214,12 +214,12 @@ mod tests {
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let refused = Err(NtStatus::CONNECTION_INVALID);
         kunit_assert_eq!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0), refused);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0), refused);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         Ok(())
     }
 
@@ -239,7 +239,7 @@ mod tests {
         kunit_assert_eq!(result.qp_context, 0xB);
         kunit_assert_eq!(result.operation, operation::INVALIDATE);
         kunit_assert_eq!(result.output, 0);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         Ok(())
     }
 
@@ -255,10 +255,10 @@ mod tests {
             let mr = memory.mr()?;
             assert!(pair.b.qp.invalidate_mr(round + 1, mr, DEFER).is_ok());
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(pair.b.qp.send(30, [].into_iter(), SILENT_SUCCESS).is_ok());
         for context in cases([10, 11, 20, 21]) {
-            assert!(pair.b.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(context, NtStatus::SUCCESS));
         }
         assert!(is_up(&pair.b));
         Ok(())
@@ -274,7 +274,7 @@ mod tests {
             if case == 1 {
                 open(&pair.b, &memory)?;
                 assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0).is_ok());
-                assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+                assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
             }
             let posted = match case {
                 2 => pair.b.qp.invalidate_mw(2, &opening, SILENT_SUCCESS),
@@ -298,18 +298,18 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         let first = memory.remote(0)?;
         assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0).is_ok());
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         open(&there, &memory)?;
         assert!(can_write(&pair.a, memory.remote(0)?));
         // A window, on another queue pair.
         let region = pair.b.buffer(4096, 5)?;
         let opening = window(&pair.b)?;
         bind(&pair.b, &region, &opening)?;
-        assert!(can_write(&pair.a, through(&opening, &region)));
+        assert!(can_write(&pair.a, remote_through_window(&opening, &region)));
         assert!(pair.b.qp.invalidate_mw(2, &opening, 0).is_ok());
-        assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         bind(&there, &region, &opening)?;
-        assert!(can_write(&other, through(&opening, &region)));
+        assert!(can_write(&other, remote_through_window(&opening, &region)));
         // The old token stays invalid.
         kunit_assert_eq!(write_one(&pair.a, first)?, REMOTE_RESOURCES);
         Ok(())
@@ -336,7 +336,7 @@ mod tests {
         assert!(written.is_ok());
         assert!(ended.is_ok());
         assert!(done.is_some_and(|r| r.status == NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
+        assert!(pair.a.requests.next_is(1, REMOTE_RESOURCES));
         // The write had begun, and did not end.
         kunit_assert_eq!(memory.bytes[0], 0x77);
         kunit_assert_eq!(memory.bytes[LONG - 1], 0);

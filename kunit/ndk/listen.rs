@@ -32,8 +32,8 @@ mod tests {
                     log_status,
                     made,
                     request,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 connect_steps::*,
                 host::{
@@ -57,7 +57,7 @@ mod tests {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
 
-    fn endpoint(test_host: &TestHost, at: SocketAddr) -> Result<Own<SharedEndpoint>> {
+    fn endpoint(test_host: &TestHost, at: SocketAddr) -> Result<AutoClose<SharedEndpoint>> {
         made(|done| test_host.adapter.create_shared_endpoint(at, done))
     }
 
@@ -67,12 +67,12 @@ mod tests {
         Ok(made.map_or_else(|status| status, |_| NtStatus::SUCCESS))
     }
 
-    fn shared(endpoint: &Own<SharedEndpoint>) -> Source {
+    fn shared(endpoint: &AutoClose<SharedEndpoint>) -> Source {
         Source::shared(endpoint)
     }
 
     /// Returns true if a close still pends after the pending work has run.
-    fn is_open(test_host: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
+    fn is_open(test_host: &TestHost, closed: &(Progress, Arc<CallbackValue<()>>)) -> bool {
         test_host.flush_work();
         matches!(closed.0, Progress::Pending) && closed.1.calls.get() == 0
     }
@@ -396,7 +396,7 @@ mod tests {
             let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
             let (mut ours, _theirs) = link(&test_host, &test_listener, (&a, &b), source)?;
             let at = ours.local_address().map_err(log_status)?;
-            let (connector, slot) = (ours.give_up()?, Slot::new()?);
+            let (connector, slot) = (ours.give_up()?, CallbackValue::new()?);
             assert!(connector.has_route());
             let (watched, busy) = (connector.clone(), slot.clone());
             let report = move |()| busy.put(watched.has_route());

@@ -274,7 +274,7 @@ mod tests {
         kunit_assert_eq!(sink.len(), 3);
         pair.b.receive(1, &sink)?;
         pair.a.send(2, &source, 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.status, NtStatus::SUCCESS);
         kunit_assert_eq!(got.bytes as usize, len);
@@ -288,13 +288,13 @@ mod tests {
             .qp
             .write(3, source.iter().copied(), there.remote(0)?, 0);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
         kunit_assert_eq!(there.bytes[..len], from[part]);
         let back = VVec::from_elem(0u8, PAGE, GFP_KERNEL)?;
         let sink = privileged(pair.a.pd.privileged_token(), &back)?;
         let posted = pair.a.qp.read(4, sink.iter().copied(), there.remote(0)?, 0);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         kunit_assert_eq!(back[..], there.bytes[..PAGE]);
         Ok(())
     }
@@ -328,7 +328,7 @@ mod tests {
                 false => pair.a.qp.read(1, list.into_iter(), to, flags),
             };
             kunit_assert_eq!(posted, Ok(()));
-            assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
+            assert!(pair.a.requests.next_is(1, REMOTE_RESOURCES));
             assert!(victim.has(0x22, 0, PAGE));
             assert!(own.is_blank(0, PAGE));
             assert!(is_over(&pair));
@@ -343,8 +343,8 @@ mod tests {
         pair.b.receive(1, &[])?;
         let list = [].into_iter();
         kunit_assert_eq!(pair.a.qp.send_and_invalidate(2, list, 0, token), Ok(()));
-        assert!(pair.a.requests.brings(2, REMOTE_RESOURCES));
-        assert!(pair.b.receives.brings(1, NtStatus::INVALID_DEVICE_REQUEST));
+        assert!(pair.a.requests.next_is(2, REMOTE_RESOURCES));
+        assert!(pair.b.receives.next_is(1, NtStatus::INVALID_DEVICE_REQUEST));
         assert!(is_over(&pair));
         Ok(())
     }

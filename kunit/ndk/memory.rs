@@ -7,7 +7,7 @@ use kernel::prelude::*;
 use super::completion::{
     log_status,
     request,
-    Own, //
+    AutoClose, //
 };
 use crate::{
     ndk::{
@@ -40,7 +40,7 @@ pub(super) const PAGE: usize = PAGE_SIZE as usize;
 /// Whole pages at consecutive addresses.
 pub(super) struct PageBuffer {
     /// The region. The order of the fields closes the region before the bytes go.
-    pub(super) mr: Option<Own<Mr>>,
+    pub(super) mr: Option<AutoClose<Mr>>,
     pub(super) bytes: KVec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl PageBuffer {
     }
 
     /// The same bytes with the region `mr`, of any kind.
-    pub(super) fn lend(self, mr: Own<Mr>) -> Self {
+    pub(super) fn lend(self, mr: AutoClose<Mr>) -> Self {
         Self {
             mr: Some(mr),
             ..self
@@ -65,7 +65,10 @@ impl PageBuffer {
     /// Bytes with a normal region over all of them. May sleep.
     pub(super) fn registered(pd: &Ref<Pd>, len: usize, flags: u32) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
+        let mr = pd
+            .create_mr(false)
+            .map(AutoClose::new)
+            .map_err(log_status)?;
         let status = buffer.register(&mr, flags)?;
         buffer.mr = Some(mr);
         match status {
@@ -77,7 +80,10 @@ impl PageBuffer {
     /// Bytes with a normal region at addresses from `base` on, where no memory is. May sleep.
     pub(super) fn displaced(pd: &Ref<Pd>, len: usize, flags: u32, base: u64) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
+        let mr = pd
+            .create_mr(false)
+            .map(AutoClose::new)
+            .map_err(log_status)?;
         let mut described = Described::new(&buffer.bytes)?;
         // CAST: 64-bit addresses.
         described.displace(0, base.wrapping_sub(buffer.addr()) as usize);
@@ -94,7 +100,7 @@ impl PageBuffer {
     /// Bytes with a region that is initialized for fast registration. May sleep.
     pub(super) fn fast(pd: &Ref<Pd>, len: usize, may_be_remote: bool) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(true).map(Own::new).map_err(log_status)?;
+        let mr = pd.create_mr(true).map(AutoClose::new).map_err(log_status)?;
         // CAST: a test's size.
         let pages = (buffer.bytes.len() / PAGE) as u32;
         let status = request(|done| mr.initialize(pages, may_be_remote, done))?;
@@ -114,7 +120,7 @@ impl PageBuffer {
     }
 
     /// The region; `EINVAL` where there is none.
-    pub(super) fn mr(&self) -> Result<&Own<Mr>> {
+    pub(super) fn mr(&self) -> Result<&AutoClose<Mr>> {
         self.mr.as_ref().ok_or(EINVAL)
     }
 

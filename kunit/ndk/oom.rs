@@ -21,8 +21,8 @@ use kernel::{
 
 use super::{
     completion::{
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::TestHost, //
 };
@@ -137,7 +137,7 @@ impl<'a> Strike<'a> {
         &mut self,
         call: impl FnOnce(DoneFn<T>) -> Answer,
     ) -> Result<Result<Ended<T>, NtStatus>> {
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let done = slot.callback()?;
         self.begin();
         let (answer, _) = self.inline(|| call(done));
@@ -164,10 +164,10 @@ impl<'a> Strike<'a> {
     pub(super) fn create<T: ObjectType>(
         &mut self,
         call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
-    ) -> Result<Result<Own<T>, i32>> {
+    ) -> Result<Result<AutoClose<T>, i32>> {
         let made = match self.ended(call)? {
             Ok(Ended::Now) => return Err(EINVAL),
-            Ok(Ended::Later(Ok(object))) => Ok(Own::new(object)),
+            Ok(Ended::Later(Ok(object))) => Ok(AutoClose::new(object)),
             Ok(Ended::Later(Err(status))) | Err(status) => Err(status.raw()),
         };
         Ok(made)
@@ -181,7 +181,7 @@ enum Ended<T> {
 }
 
 /// An error unless the completion came `calls` times.
-pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result {
+pub(super) fn once<T: Send + 'static>(slot: &Arc<CallbackValue<T>>, calls: u32) -> Result {
     if slot.calls.get() == calls {
         return Ok(());
     }
@@ -190,7 +190,7 @@ pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result
 }
 
 /// Closes the object that a call has created; returns the status of the call.
-pub(super) fn closed<T: ObjectType>(made: Result<Own<T>, i32>) -> Result<i32> {
+pub(super) fn closed<T: ObjectType>(made: Result<AutoClose<T>, i32>) -> Result<i32> {
     match made {
         Ok(mut object) => match object.close_and_wait()? {
             true => Ok(NtStatus::SUCCESS.raw()),

@@ -10,8 +10,8 @@ use kernel::{
 use super::{
     completion::{
         log_status,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::{
         here,
@@ -396,12 +396,12 @@ mod tests {
             let ours = test_host
                 .adapter
                 .create_connector()
-                .map(Own::new)
+                .map(AutoClose::new)
                 .map_err(log_status)?;
             for n in cases([1, 2]) {
                 let open_listener = OpenListener::new(&test_host.adapter)?;
                 let arrivals = c::CallbackLog::new()?;
-                let slot = Slot::new()?;
+                let slot = CallbackValue::new()?;
                 let to = (Source::Address(here(0)), open_listener.at);
                 let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
                 assert!(asking.is_ok());

@@ -14,8 +14,8 @@ use kernel::{
 use super::{
     completion::{
         log_status,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::{
         here,
@@ -57,7 +57,7 @@ use crate::{
 struct Attempt {
     connect: NtStatus,
     /// The passive side's connector and the end of its accept.
-    passive: Option<(Own<Connector>, NtStatus)>,
+    passive: Option<(AutoClose<Connector>, NtStatus)>,
     complete: Option<NtStatus>,
 }
 
@@ -118,7 +118,7 @@ fn data() -> Result<KVec<u8>> {
 /// repeated.
 fn step(
     strike: &mut Strike<'_>,
-    slot: &Arc<Slot<NtStatus>>,
+    slot: &Arc<CallbackValue<NtStatus>>,
     mut call: impl FnMut(KVec<u8>, DoneFn<NtStatus>) -> Answer,
 ) -> Result {
     let (bytes, done) = (data()?, slot.callback()?);
@@ -139,13 +139,17 @@ fn step(
 /// Attempts to connect two sides.
 fn attempt(
     strike: &mut Strike<'_>,
-    ours: &Own<Connector>,
+    ours: &AutoClose<Connector>,
     (active, passive): (&TestSide, &TestSide),
     source: impl Fn() -> Source,
 ) -> Result<Attempt> {
     let test_host = strike.test_host;
     let open_listener = OpenListener::new(&test_host.adapter)?;
-    let (connected, accepted, completed) = (Slot::new()?, Slot::new()?, Slot::new()?);
+    let (connected, accepted, completed) = (
+        CallbackValue::new()?,
+        CallbackValue::new()?,
+        CallbackValue::new()?,
+    );
     strike.begin();
     step(strike, &connected, |bytes, done| {
         ours.connect(&active.qp, (source(), open_listener.at), READS, bytes, done)
@@ -190,8 +194,8 @@ fn attempt(
 fn works(active: &TestSide, passive: &TestSide) -> Result<bool> {
     passive.receive(1, &[])?;
     active.send(2, &[], 0)?;
-    Ok(active.requests.brings(2, NtStatus::SUCCESS)
-        && passive.receives.brings(1, NtStatus::SUCCESS))
+    Ok(active.requests.next_is(2, NtStatus::SUCCESS)
+        && passive.receives.next_is(1, NtStatus::SUCCESS))
 }
 
 /// Connects with a fault, and again without one if that failed. False if a fault did no harm.
@@ -205,7 +209,7 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
     let mut ours = test_host
         .adapter
         .create_connector()
-        .map(Own::new)
+        .map(AutoClose::new)
         .map_err(log_status)?;
     let mut tried = attempt(strike, &ours, test_sides, &source)?;
     // A refused step was repeated: that attempt succeeds.
@@ -274,7 +278,7 @@ mod tests {
             return Ok(());
         }
         let pair = Pair::new()?;
-        let (test_host, slot) = (&pair.test_host, Slot::new()?);
+        let (test_host, slot) = (&pair.test_host, CallbackValue::new()?);
         let (ours, done) = (pair.a.connector()?, slot.callback()?);
         never(test_host, || {
             if !matches!(ours.disconnect(done), Ok(Progress::Pending)) {
@@ -289,9 +293,9 @@ mod tests {
         let ours = test_host
             .adapter
             .create_connector()
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let to = (Source::Address(here(0)), pair.open_listener.at);
         let asked = ours.connect(&test_side.qp, to, READS, data()?, slot.callback()?);
         assert!(matches!(asked, Ok(Progress::Pending)));

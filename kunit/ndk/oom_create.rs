@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::{
     completion::{
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::{
         here,
@@ -86,7 +86,7 @@ fn cq_user() -> Result<CqUser> {
 
 /// Closes an object that was created inline.
 fn closed_now<T: ObjectType>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
-    closed(made.map(Own::new).map_err(NtStatus::raw))
+    closed(made.map(AutoClose::new).map_err(NtStatus::raw))
 }
 
 /// Lets an inline creation fail at each allocation.
@@ -285,7 +285,8 @@ mod tests {
         let test_host = TestHost::new()?;
         let struck = everywhere(&test_host, |strike| {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
-            let mut listener = Own::new(test_host.adapter.create_listener(user).map_err(|_| EIO)?);
+            let mut listener =
+                AutoClose::new(test_host.adapter.create_listener(user).map_err(|_| EIO)?);
             let status = strike.request(|done| listener.listen(here(0), done))?;
             if status != NtStatus::SUCCESS.raw() {
                 // The same listener may try again.
@@ -350,8 +351,8 @@ mod tests {
         }
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let (test_host, open_listener) = (&pair.test_host, &pair.open_listener);
-        let mut ours = Own::new(test_host.adapter.create_connector().map_err(|_| EIO)?);
-        let slot = Slot::new()?;
+        let mut ours = AutoClose::new(test_host.adapter.create_connector().map_err(|_| EIO)?);
+        let slot = CallbackValue::new()?;
         let from = Source::Address(here(0));
         let done = slot.callback()?;
         let asked = ours.connect(
@@ -375,13 +376,16 @@ mod tests {
         let (qp, queue): (_, &Queue) = (&mut pair.a.qp, &pair.a.receives);
         qp.flush();
         close_without(test_host, Some(qp))?;
-        assert!(queue.brings(0, NtStatus::CANCELLED));
+        assert!(queue.next_is(0, NtStatus::CANCELLED));
         Ok(())
     }
 
-    fn close_without<T: ObjectType>(test_host: &TestHost, object: Option<&mut Own<T>>) -> Result {
+    fn close_without<T: ObjectType>(
+        test_host: &TestHost,
+        object: Option<&mut AutoClose<T>>,
+    ) -> Result {
         let object = object.ok_or(EINVAL)?.give_up()?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let done = slot.callback()?;
         never(test_host, || match object.close(done) {
             Progress::Done => Ok(()),

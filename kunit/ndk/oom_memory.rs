@@ -7,7 +7,7 @@ use kernel::prelude::*;
 use super::{
     completion::{
         log_status,
-        Own, //
+        AutoClose, //
     },
     host::{
         pd,
@@ -52,7 +52,7 @@ fn raw(posted: Result<(), NtStatus>) -> i32 {
 /// Waits for the invalidation with context 99; `posted` is the answer to its post.
 fn tidy(pair: &Pair, posted: Result<(), NtStatus>) -> Result {
     posted.map_err(log_status)?;
-    match pair.a.requests.brings(99, NtStatus::SUCCESS) {
+    match pair.a.requests.next_is(99, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EPROTO),
     }
@@ -76,7 +76,10 @@ mod tests {
             let described = Described::new(&buffer.bytes)?;
             // CAST: widening.
             let len = buffer.bytes.len() as u64;
-            let mr = domain.create_mr(false).map(Own::new).map_err(log_status)?;
+            let mr = domain
+                .create_mr(false)
+                .map(AutoClose::new)
+                .map_err(log_status)?;
             let struck = everywhere(&test_host, |strike| {
                 let status = strike.request(|done| mr.register(described.mdl(), len, 1, done))?;
                 if status != SUCCESS {
@@ -101,7 +104,10 @@ mod tests {
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
         let buffer = PageBuffer::plain(PAGE)?;
-        let mr = domain.create_mr(false).map(Own::new).map_err(log_status)?;
+        let mr = domain
+            .create_mr(false)
+            .map(AutoClose::new)
+            .map_err(log_status)?;
         let struck = everywhere(&test_host, |strike| {
             if mr.local_token().raw() == 0 {
                 kunit_assert_eq!(
@@ -127,7 +133,10 @@ mod tests {
         let domain = pd(&test_host.adapter)?;
         for pages in cases([4, 1024]) {
             let struck = everywhere(&test_host, |strike| {
-                let mr = domain.create_mr(true).map(Own::new).map_err(log_status)?;
+                let mr = domain
+                    .create_mr(true)
+                    .map(AutoClose::new)
+                    .map_err(log_status)?;
                 let status = strike.request(|done| mr.initialize(pages, true, done))?;
                 if status != SUCCESS {
                     // The same region may be tried again.
@@ -217,7 +226,7 @@ mod tests {
                 assert!(pair.a.requests.poll().is_none());
                 chain(3).map_err(log_status)?;
             }
-            assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
             tidy(&pair, qp.invalidate_mr(99, mr, 0))?;
             Ok(raw(posted))
         })?;
@@ -246,10 +255,10 @@ mod tests {
             let (posted, _) = strike.inline(bind);
             if posted.is_err() {
                 kunit_assert_eq!(window.remote_token(), before);
-                assert!(pair.a.requests.is_silent());
+                assert!(pair.a.requests.stays_empty());
                 bind().map_err(log_status)?;
             }
-            assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
             assert!(window.remote_token() != before);
             tidy(&pair, qp.invalidate_mw(99, &window, 0))?;
             Ok(raw(posted))
@@ -278,17 +287,17 @@ mod tests {
             pair.b.requests.cq.arm(1);
             pair.b.receive(1, &[to])?;
             pair.a.send(2, &[from], 0)?;
-            assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-            assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
             let list = [from];
             let sges = || list.iter().copied();
             pair.a.qp.write(3, sges(), far, 0).map_err(log_status)?;
-            assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
             pair.a.qp.read(4, sges(), far, 0).map_err(log_status)?;
-            assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
             pair.a.receive(5, &[from])?;
             pair.a.qp.flush();
-            assert!(pair.a.receives.brings(5, NtStatus::CANCELLED));
+            assert!(pair.a.receives.next_is(5, NtStatus::CANCELLED));
             Ok(())
         })
     }

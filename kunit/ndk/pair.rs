@@ -13,8 +13,8 @@ use super::{
     completion::{
         log_status,
         request,
-        Own,
-        Slot, //
+        AutoClose,
+        CallbackValue, //
     },
     host::{
         here,
@@ -56,9 +56,9 @@ pub(super) const READS: ReadLimits = ReadLimits {
 
 /// A listener that keeps the connectors that it is given.
 pub(super) struct OpenListener {
-    pub(super) listener: Own<Listener>,
+    pub(super) listener: AutoClose<Listener>,
     pub(super) at: SocketAddr,
-    pub(super) arrivals: Arc<Slot<Ref<Connector>>>,
+    pub(super) arrivals: Arc<CallbackValue<Ref<Connector>>>,
 }
 
 impl OpenListener {
@@ -68,12 +68,12 @@ impl OpenListener {
     }
 
     pub(super) fn at(adapter: &Ref<Adapter>, at: SocketAddr) -> Result<Self> {
-        let arrivals = Slot::new()?;
+        let arrivals = CallbackValue::new()?;
         let slot = arrivals.clone();
         let user = KBox::new(move |connector| slot.put(connector), GFP_KERNEL)?;
         let listener = adapter
             .create_listener(user)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         match request(|done| listener.listen(at, done))? {
             NtStatus::SUCCESS => (),
@@ -88,19 +88,19 @@ impl OpenListener {
     }
 
     /// Waits for the next connect request and returns its connector.
-    pub(super) fn incoming(&self) -> Result<Own<Connector>> {
-        self.arrivals.wait().map(Own::new).ok_or(ETIMEDOUT)
+    pub(super) fn incoming(&self) -> Result<AutoClose<Connector>> {
+        self.arrivals.wait().map(AutoClose::new).ok_or(ETIMEDOUT)
     }
 }
 
 /// One side: its own domain, queues and queue pair, and a connector once there is one.
 pub(super) struct TestSide {
-    pub(super) connector: Option<Own<Connector>>,
+    pub(super) connector: Option<AutoClose<Connector>>,
     pub(super) disconnects: Arc<Tally>,
-    pub(super) qp: Own<Qp>,
+    pub(super) qp: AutoClose<Qp>,
     pub(super) requests: Queue,
     pub(super) receives: Queue,
-    pub(super) pd: Own<Pd>,
+    pub(super) pd: AutoClose<Pd>,
 }
 
 impl TestSide {
@@ -112,7 +112,7 @@ impl TestSide {
     /// The same as [`Self::new`] in an existing domain.
     pub(super) fn within(
         adapter: &Ref<Adapter>,
-        pd: Own<Pd>,
+        pd: AutoClose<Pd>,
         context: usize,
         sizes: QpCaps,
     ) -> Result<Self> {
@@ -139,7 +139,7 @@ impl TestSide {
     }
 
     /// The connector; `EINVAL` where there is none.
-    pub(super) fn connector(&self) -> Result<&Own<Connector>> {
+    pub(super) fn connector(&self) -> Result<&AutoClose<Connector>> {
         self.connector.as_ref().ok_or(EINVAL)
     }
 
@@ -229,12 +229,12 @@ pub(super) fn connect(
     open_listener: &OpenListener,
     (active, asked): (&TestSide, ReadLimits),
     (passive, served): (&TestSide, ReadLimits),
-) -> Result<(Own<Connector>, Own<Connector>)> {
+) -> Result<(AutoClose<Connector>, AutoClose<Connector>)> {
     let ours = adapter
         .create_connector()
-        .map(Own::new)
+        .map(AutoClose::new)
         .map_err(log_status)?;
-    let (connected, accepted) = (Slot::new()?, Slot::new()?);
+    let (connected, accepted) = (CallbackValue::new()?, CallbackValue::new()?);
     let from = Source::Address(here(0));
     let mut hello = KVec::new();
     hello.extend_from_slice(b"hello", GFP_KERNEL)?;

@@ -64,13 +64,13 @@ mod tests {
             if !matches!(kind, Kind::Register | Kind::Invalidate) {
                 let seq = manual.start().ok_or(EINVAL)?;
                 // An accepted request that has begun is not done.
-                assert!(manual.pair.a.requests.is_silent());
+                assert!(manual.pair.a.requests.stays_empty());
                 manual.finish(seq, Status::Success);
             }
             assert!(manual.start().is_none());
-            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
-            assert!(manual.pair.a.requests.is_silent());
-            assert!(manual.pair.a.receives.is_silent());
+            assert!(manual.pair.a.requests.next_is(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.stays_empty());
+            assert!(manual.pair.a.receives.stays_empty());
         }
         Ok(())
     }
@@ -87,11 +87,11 @@ mod tests {
         steps.complete(&manual.pair)?;
         steps.finish(&mut manual.pair);
         assert!(manual.start().is_none());
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         // The next request is the first in the queue.
         kunit_assert_eq!(send(&manual.pair.a, 2, 0), Ok(()));
         assert!(manual.serve());
-        assert!(manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(manual.pair.a.requests.next_is(2, NtStatus::SUCCESS));
         assert!(!manual.serve());
         Ok(())
     }
@@ -107,16 +107,16 @@ mod tests {
         let refused = pair.a.qp.send(3, five.into_iter(), 0);
         kunit_assert_eq!(refused, Err(NtStatus::DATA_OVERRUN));
         pair.a.send(4, &[], 0)?;
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(11, &[])?;
         pair.b.receive(12, &[])?;
         pair.b.receive(13, &[])?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.brings(11, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(12, NtStatus::SUCCESS));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.next_is(11, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(12, NtStatus::SUCCESS));
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -128,7 +128,7 @@ mod tests {
             .theirs
             .fast_register(&pair.b.qp, 1, 0)?
             .map_err(|_| EIO)?;
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         for context in cases(10..12) {
             pair.b.receive(context, &[request_set.there.sge(0, 64)?])?;
         }
@@ -141,10 +141,10 @@ mod tests {
         // The silent requests are carried out before this send.
         pair.b.receive(12, &[])?;
         pair.a.send(99, &[], 0)?;
-        assert!(pair.a.requests.brings(99, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(99, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         for context in cases(10..13) {
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -155,8 +155,8 @@ mod tests {
         let buffer = pair.a.buffer(4096, 0)?;
         let stray = [buffer.sge_by(Token::from_raw(0), 0, 8)];
         pair.a.send(1, &stray, SILENT_SUCCESS)?;
-        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(1, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -174,9 +174,9 @@ mod tests {
         }
         manual.pair.a.qp.flush();
         for context in cases(0..8) {
-            assert!(manual.pair.a.requests.brings(context, NtStatus::CANCELLED));
+            assert!(manual.pair.a.requests.next_is(context, NtStatus::CANCELLED));
         }
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -218,7 +218,7 @@ mod tests {
         // Nor does a later read delay the fenced send.
         kunit_assert_eq!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)?, Ok(()));
         kunit_assert_eq!(manual.start_all(), 9);
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -262,9 +262,9 @@ mod tests {
         kunit_assert_eq!(send(&manual.pair.a, 8, 0), FULL);
         while manual.serve() {}
         for context in cases([1, 3, 6, 7]) {
-            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.next_is(context, NtStatus::SUCCESS));
         }
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -283,11 +283,11 @@ mod tests {
         kunit_assert_eq!(begun.len(), 8);
         for seq in cases(begun.iter().skip(1).rev()) {
             manual.finish(*seq, Status::Success);
-            assert!(manual.pair.a.requests.is_silent());
+            assert!(manual.pair.a.requests.stays_empty());
         }
         manual.finish(begun[0], Status::Success);
         for context in cases(0..8) {
-            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.next_is(context, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -299,16 +299,16 @@ mod tests {
         pair.a.send(1, &[], 0)?;
         pair.a.receive(2, &[])?;
         pair.b.send(3, &[], 0)?;
-        assert!(pair.a.receives.brings(2, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.receives.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(4, &[])?;
         pair.b.receive(5, &[])?;
         pair.a.send(6, &[], 0)?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(6, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(6, NtStatus::SUCCESS));
         // Receives complete in their order, too.
-        assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(4, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(5, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -332,8 +332,8 @@ mod tests {
         }
         kunit_assert_eq!(send(&pair.a, 3, 0), Ok(()));
         kunit_assert_eq!(send(&pair.b, 4, 0), Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(4, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -360,7 +360,7 @@ mod tests {
         steps.complete(&pair)?;
         steps.finish(&mut pair);
         kunit_assert_eq!(fine.get(), 1);
-        assert!(pair.b.requests.brings(7, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(7, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -369,15 +369,15 @@ mod tests {
         let pair = Pair::new()?;
         // The disconnect is not over before this send has found its receive.
         pair.a.send(1, &[], 0)?;
-        let over = crate::ndk::tests::completion::Slot::new()?;
+        let over = crate::ndk::tests::completion::CallbackValue::new()?;
         let disconnecting = pair.a.connector()?.disconnect(over.callback()?);
         assert!(disconnecting.is_ok());
         kunit_assert_eq!(send(&pair.a, 2, 0), REFUSED);
         pair.b.receive(3, &[])?;
         over.came(NtStatus::SUCCESS)?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(send(&pair.a, 4, 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -393,7 +393,7 @@ mod tests {
         kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
         pair.test_host.flush_work();
         kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -403,9 +403,9 @@ mod tests {
         let buffer = PageBuffer::plain(64)?;
         pair.a
             .send(1, &[buffer.sge_by(Token::from_raw(0), 0, 8)], 0)?;
-        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(1, NtStatus::ACCESS_VIOLATION));
         kunit_assert_eq!(send(&pair.a, 2, 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -417,7 +417,7 @@ mod tests {
         pair.test_host.flush_work();
         kunit_assert_eq!(pair.a.disconnects.get(), 1);
         kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 }

@@ -60,7 +60,7 @@ mod tests {
         pair.a.receive(2, &into)?;
         pair.b.receive(3, &into)?;
         into.fill(of_length(1));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.status, NtStatus::SUCCESS);
         kunit_assert_eq!(got.bytes, 64);
@@ -117,10 +117,10 @@ mod tests {
         let logical = Sge::new(addr, 100, token);
         pair.b.receive(1, &[to.sge(0, 4096)?])?;
         pair.a.send(2, &[logical], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         // CAST: the low byte.
         assert!(to.has(9u8.wrapping_add((4096 + 8) as u8), 0, 100));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         for addr in cases([0, 0x1000, u64::MAX - 50]) {
             let pair = Pair::new()?;
             let stray = Sge::new(addr, 100, token);
@@ -208,7 +208,7 @@ mod tests {
             }
         }
         assert!(manual.start().is_none());
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         // All defined flags except `DEFER` are accepted together.
         for (context, kind) in cases((1..).zip(Kind::ALL)) {
             let flags = kind.flags() & !0x200;

@@ -21,7 +21,7 @@ use kernel::{
 };
 
 use super::{
-    completion::Own,
+    completion::AutoClose,
     host::{
         TestHost,
         SIZES, //
@@ -224,7 +224,7 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
     });
     let silent = [&pair.a, &pair.b]
         .iter()
-        .all(|p| p.requests.is_silent() && p.receives.is_silent());
+        .all(|p| p.requests.stays_empty() && p.receives.stays_empty());
     Ok((balanced && silent, sides[0].requests.seen.get()))
 }
 
@@ -270,7 +270,7 @@ fn end_meets_posts(
     })?;
     let begun = wait_for(|| side.requests.seen.get() > 20 && side.receives.accepted.get() > 8);
     linger(round);
-    let mut closer: Option<Own<_>> = a.connector.take();
+    let mut closer: Option<AutoClose<_>> = a.connector.take();
     match end {
         End::Flush => a.qp.flush(),
         End::CloseConnector => drop(closer.take()),
@@ -287,7 +287,7 @@ fn end_meets_posts(
     begun?;
     refused?;
     emptied?;
-    let silent = a.requests.is_silent() && a.receives.is_silent();
+    let silent = a.requests.stays_empty() && a.receives.stays_empty();
     let stays = a.qp.send(0, [].into_iter(), 0) == Err(NtStatus::CONNECTION_INVALID);
     let met = side.receives.cancelled.get() > 0;
     drop(closer);

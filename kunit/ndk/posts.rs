@@ -80,7 +80,7 @@ impl Qp {
         self.post(test_posted(context, sges), Request::Read(from), flags)
     }
 
-    fn alone(&self, context: u64, request: Request<'_>, flags: u32) -> Accepted {
+    fn post_without_sges(&self, context: u64, request: Request<'_>, flags: u32) -> Accepted {
         self.post(test_posted(context, [].into_iter()), request, flags)
     }
 
@@ -91,7 +91,7 @@ impl Qp {
         what: &FastRegistration<'_>,
         flags: u32,
     ) -> Accepted {
-        self.alone(context, Request::Register(mr, what), flags)
+        self.post_without_sges(context, Request::Register(mr, what), flags)
     }
 
     pub(crate) fn bind(
@@ -102,19 +102,19 @@ impl Qp {
         range: (u64, u64),
         flags: u32,
     ) -> Accepted {
-        self.alone(context, Request::Bind(region, window, range), flags)
+        self.post_without_sges(context, Request::Bind(region, window, range), flags)
     }
 
     pub(crate) fn invalidate_mr(&self, context: u64, mr: &Mr, flags: u32) -> Accepted {
-        self.alone(context, Request::InvalidateMr(mr), flags)
+        self.post_without_sges(context, Request::InvalidateMr(mr), flags)
     }
 
     pub(crate) fn invalidate_mw(&self, context: u64, mw: &Mw, flags: u32) -> Accepted {
-        self.alone(context, Request::InvalidateMw(mw), flags)
+        self.post_without_sges(context, Request::InvalidateMw(mw), flags)
     }
 
     /// An invalidation of an object that is neither a region nor a window.
     pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Accepted {
-        self.alone(context, Request::Invalid, flags)
+        self.post_without_sges(context, Request::Invalid, flags)
     }
 }

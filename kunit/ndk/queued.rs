@@ -68,11 +68,11 @@ mod tests {
             kunit_assert_eq!(pair.a.qp.read(2, [into].into_iter(), from, SILENT), Ok(()));
             kunit_assert_eq!(pair.a.qp.invalidate_mr(3, mr, FENCE), Ok(()));
         }
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(buffer.is_blank(0, 2 * ROUNDS * PAGE));
         release(&pair.b)?;
         for _ in 0..ROUNDS {
-            assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
         }
         for at in cases(0..ROUNDS) {
             let page = 2 * (ROUNDS - at) - 1;
@@ -104,15 +104,15 @@ mod tests {
             hold(&pair.b)?;
             kunit_assert_eq!(pair.b.qp.invalidate_mr(3, mr, 0), Ok(()));
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         for at in cases(0..ROUNDS) {
             release(&pair.a)?;
             if at > 0 {
-                assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+                assert!(pair.b.requests.next_is(3, NtStatus::SUCCESS));
             }
             // The next send holds the queue now.
-            assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-            assert!(pair.b.requests.is_silent());
+            assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
+            assert!(pair.b.requests.stays_empty());
             // CAST: a few.
             peer.own.fill(0x21 * (at as u8 + 1));
             kunit_assert_eq!(
@@ -155,13 +155,13 @@ mod tests {
         kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         kunit_assert_eq!(mr.remote_token(), token);
         release(&pair.a)?;
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x61, 0, PAGE));
         kunit_assert_eq!(pair.b.qp.invalidate_mr(3, mr, 0), Ok(()));
-        assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(3, NtStatus::SUCCESS));
         kunit_assert_eq!(register(4, buffer.page(1)), Ok(()));
-        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(4, NtStatus::SUCCESS));
         let token = mr.remote_token();
         kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x71, 0, PAGE));
@@ -197,7 +197,7 @@ mod tests {
             pair.a.receive(6, &[])?;
         }
         for _ in 1..32 {
-            assert!(pair.a.receives.brings(6, NtStatus::SUCCESS));
+            assert!(pair.a.receives.next_is(6, NtStatus::SUCCESS));
         }
         kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x61, 0, PAGE));
@@ -225,11 +225,11 @@ mod tests {
         pair.b.qp.flush();
         let held = pair.b.requests.next()?;
         kunit_assert_eq!(held.status, NtStatus::CANCELLED);
-        assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
+        assert!(pair.b.requests.next_is(1, NtStatus::CANCELLED));
         // Another queue pair of the same domain goes on with the same region.
         let (far, near) = pair.second()?;
         kunit_assert_eq!(register(&near, 2, 1), Ok(()));
-        assert!(near.requests.brings(2, NtStatus::SUCCESS));
+        assert!(near.requests.next_is(2, NtStatus::SUCCESS));
         let peer = RemotePeer::new(&far, PAGE)?;
         let status = peer.read(buffer.page(1), mr.remote_token(), PAGE as u32)?;
         kunit_assert_eq!(status, NtStatus::SUCCESS);

@@ -90,8 +90,8 @@ mod tests {
         assert!(sink.is_blank(0, 100));
         assert!(sink.is_blank(400, 2 * PAGE - 400));
         // The peer's queues report no result.
-        assert!(pair.b.receives.is_silent());
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.receives.stays_empty());
+        assert!(pair.b.requests.stays_empty());
         Ok(())
     }
 
@@ -127,18 +127,18 @@ mod tests {
             Ok(pair.a.qp.read(context, list, source.remote(0)?, flags))
         };
         kunit_assert_eq!(read(1, FENCE)?, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(read(2, SILENT)?, Ok(()));
         kunit_assert_eq!(read(3, 0)?, Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
         kunit_assert_eq!(read(4, DEFER)?, Ok(()));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         kunit_assert_eq!(read(5, FENCE | SILENT)?, Ok(()));
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         for flag in cases([0x4, 0x8, LOCAL_WRITE, 0x20, INLINE, SINK, 0x400]) {
             kunit_assert_eq!(read(6, flag)?, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(takes_requests(&pair.a));
         Ok(())
     }
@@ -180,12 +180,12 @@ mod tests {
             Ok(pair.a.qp.read(context, list, source.remote(0)?, flags))
         };
         kunit_assert_eq!(read(1, 0, 0x200)?, Ok(()));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(sink.is_blank(0, PAGE));
         // The token of the sink is still valid; this read invalidates it.
         kunit_assert_eq!(read(2, 8, 0x100)?, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         assert!(sink.has(0x57, 0, 8));
         assert!(sink.has(0x57, 8, 8));
         registered(&pair.a, &sink, LOCAL_WRITE)?;
@@ -211,7 +211,7 @@ mod tests {
         let list = [sink.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         assert!(sink.has(0x67, 0, 8));
         // The token is invalid for the peer, too, and at once.
         kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, REMOTE_RESOURCES);
@@ -234,12 +234,12 @@ mod tests {
         let list = [first.sge(0, 8)?, second.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         // The second region can still be invalidated, the first one cannot.
         kunit_assert_eq!(pair.a.qp.invalidate_mr(2, second.mr()?, 0), Ok(()));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.a.qp.invalidate_mr(3, first.mr()?, 0), Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::INVALID_DEVICE_REQUEST));
+        assert!(pair.a.requests.next_is(3, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
 
@@ -249,13 +249,13 @@ mod tests {
         let list = [sink.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, 0);
         kunit_assert_eq!(posted, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         let peer = RemotePeer::new(&pair.b, PAGE)?;
         let token = sink.mr()?.remote_token();
         kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x67, 0, 8));
         kunit_assert_eq!(pair.a.qp.invalidate_mr(2, sink.mr()?, 0), Ok(()));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -277,10 +277,10 @@ mod tests {
             // CAST: widening.
             kunit_assert_eq!(pair.a.qp.read(at as u64, list, from, 0), Ok(()));
         }
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         release(&pair.b)?;
         for at in cases(0..20) {
-            assert!(pair.a.requests.brings(at, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(at, NtStatus::SUCCESS));
         }
         assert!(sink.has(0x77, 0, 160));
         Ok(())
@@ -330,7 +330,7 @@ mod tests {
             kunit_assert_eq!(at_once, 2);
             kunit_assert_eq!(in_turn, 3);
             for context in cases(0..5) {
-                assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             }
         }
         Ok(())
@@ -350,8 +350,8 @@ mod tests {
         let sink = pair.a.buffer(PAGE, 1)?;
         let list = [sink.sge(0, 0)?].into_iter();
         kunit_assert_eq!(pair.a.qp.read(2, list, from, 0), Ok(()));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.stays_empty());
         assert!(takes_requests(&pair.a));
         Ok(())
     }

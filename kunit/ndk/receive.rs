@@ -51,15 +51,15 @@ mod tests {
         assert!(other_task.by_timer());
         // A single receive serves a message, without another post behind it.
         pair.a.send(2, &NOTHING, 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(0x1234_5678_9ABC, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(0x1234_5678_9ABC, NtStatus::SUCCESS));
         // There was one receive only.
         pair.a.send(3, &NOTHING, 0)?;
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         pair.b.receive(4, &[])?;
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(4, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -71,9 +71,9 @@ mod tests {
         from.fill(6);
         pair.b.receive(1, &[to.sge(0, 32)?])?;
         pair.b.receive(2, &[to.sge(32, 32)?])?;
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         pair.connect(READS, READS)?;
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         for (context, at) in cases([(1, 0), (2, 32)]) {
             pair.a.send(context, &[from.sge(at, 32)?], 0)?;
             let got = pair.b.receives.next()?;
@@ -103,15 +103,15 @@ mod tests {
         kunit_assert_eq!(post(4, &[]), Err(NtStatus::NO_MORE_ENTRIES));
         // The elements are checked before the room.
         kunit_assert_eq!(post(4, &[sge; 3]), Err(NtStatus::DATA_OVERRUN));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         // A used receive makes room for one.
         pair.a.send(1, &[from.sge(0, 16)?], 0)?;
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(post(5, &[]).is_ok());
         kunit_assert_eq!(post(6, &[]), Err(NtStatus::NO_MORE_ENTRIES));
         for context in cases([2, 3, 5]) {
             pair.a.send(context, &NOTHING, 0)?;
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ mod tests {
             kunit_assert_eq!(got.bytes, 0);
             kunit_assert_eq!(got.qp_context, 0xB);
         }
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -182,13 +182,13 @@ mod tests {
         let pair = Pair::new()?;
         let sge = pair.a.buffer(4096, 0)?.sge_by(Token::from_raw(0), 0, 8);
         pair.a.send(1, &[sge], 0)?;
-        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(1, NtStatus::ACCESS_VIOLATION));
         assert!(has_ended(&pair.a));
         for context in cases(2..5) {
             pair.a.receive(context, &[])?;
-            assert!(pair.a.receives.brings(context, NtStatus::CANCELLED));
+            assert!(pair.a.receives.next_is(context, NtStatus::CANCELLED));
         }
-        assert!(pair.a.receives.is_silent());
+        assert!(pair.a.receives.stays_empty());
         Ok(())
     }
 
@@ -212,10 +212,10 @@ mod tests {
         // The refused receives were not posted: the message takes the shared one.
         assert!(srq.receive(3, NOTHING.into_iter()).is_ok());
         pair.a.send(4, &NOTHING, 0)?;
-        assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(3, NtStatus::SUCCESS));
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.qp.receive(5, NOTHING.into_iter()), refused);
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ mod tests {
                 completion::{
                     log_status,
                     request,
-                    Own,
-                    Slot, //
+                    AutoClose,
+                    CallbackValue, //
                 },
                 host::{
                     pd,
@@ -58,11 +58,11 @@ mod tests {
     const REFUSED: NtStatus = NtStatus::INVALID_DEVICE_REQUEST;
     const INVALID: NtStatus = NtStatus::INVALID_PARAMETER;
 
-    fn mr(test_side: &TestSide, fast: bool) -> Result<Own<Mr>> {
+    fn mr(test_side: &TestSide, fast: bool) -> Result<AutoClose<Mr>> {
         test_side
             .pd
             .create_mr(fast)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)
     }
 
@@ -91,7 +91,7 @@ mod tests {
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
         kunit_assert_eq!(posted, Err(INVALID));
         kunit_assert_eq!(pair.b.qp.invalidate_mr(1, &normal, 0), Err(INVALID));
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         Ok(())
     }
 
@@ -205,7 +205,10 @@ mod tests {
         let test_host = TestHost::with(&attr)?;
         let pd = pd(&test_host.adapter)?;
         let buffer = PageBuffer::plain(4 * PAGE)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
+        let mr = pd
+            .create_mr(false)
+            .map(AutoClose::new)
+            .map_err(log_status)?;
         let short = Described::pieces(&buffer.bytes, &[PAGE, 100])?;
         let long = Described::new(&buffer.bytes)?;
         for (chain, len) in [
@@ -253,7 +256,7 @@ mod tests {
         let other = PageBuffer::plain(4 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         let mut chain = Described::pieces(&buffer.bytes, &[PAGE + 1, 3 * PAGE - 1])?;
-        let slot = Slot::new()?;
+        let slot = CallbackValue::new()?;
         let len = 4 * PAGE as u64;
         let answer = mr.register(chain.mdl(), len, 7, slot.callback()?);
         // The call has at most read the chain when it returns.
@@ -312,7 +315,7 @@ mod tests {
         kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         pair.a.receive(1, &[])?;
         pair.b.send(2, &[sge], 0)?;
-        assert!(pair.b.requests.brings(2, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.b.requests.next_is(2, NtStatus::ACCESS_VIOLATION));
         Ok(())
     }
 
@@ -351,7 +354,7 @@ mod tests {
         assert!(second.close_and_wait()?);
         kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &first, 0), Ok(()));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         Ok(())
     }
@@ -369,7 +372,7 @@ mod tests {
         kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
-        assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
+        assert!(pair.b.requests.next_is(1, NtStatus::CANCELLED));
         kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         Ok(())
     }
@@ -383,7 +386,7 @@ mod tests {
         let mut slots = KVec::new();
         for region in &regions {
             let region = region.as_ref().map_err(|e| *e)?;
-            let slot = Slot::new()?;
+            let slot = CallbackValue::new()?;
             let answer = region.initialize(4, true, slot.callback()?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             slots.push(slot, GFP_KERNEL)?;
@@ -414,7 +417,7 @@ mod tests {
         // The region cannot be registered before its initialization.
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
         kunit_assert_eq!(posted, Err(INVALID));
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         kunit_assert_eq!(initialize(3)?, NtStatus::SUCCESS);
         kunit_assert_eq!(initialize(4)?, REFUSED);
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;

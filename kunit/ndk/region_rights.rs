@@ -14,7 +14,7 @@ mod tests {
                 completion::{
                     log_status,
                     request,
-                    Own, //
+                    AutoClose, //
                 },
                 memory::{
                     PageBuffer,
@@ -120,7 +120,7 @@ mod tests {
             .b
             .pd
             .create_mr(false)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         // Remote write is two bits.
         for flags in cases([4, 6, 16, 0x8000_0001]) {
@@ -145,7 +145,7 @@ mod tests {
             .b
             .pd
             .create_mr(false)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         let tokens = [normal.mr()?.local_token(), kept, unused.local_token()];
         // Each token names its own region only.
@@ -156,8 +156,8 @@ mod tests {
         for sge in cases([normal.sge(0, 8)?, fast.sge_by(kept, 0, 8)]) {
             pair.a.receive(1, &[to.sge(0, 8)?])?;
             pair.b.send(2, &[sge], 0)?;
-            assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
-            assert!(pair.a.receives.brings(1, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
+            assert!(pair.a.receives.next_is(1, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -171,12 +171,12 @@ mod tests {
                 .b
                 .pd
                 .create_mr(fast)
-                .map(Own::new)
+                .map(AutoClose::new)
                 .map_err(log_status)?;
             pair.a.receive(1, &[])?;
             let sge = buffer.sge_by(mr.local_token(), 0, 8);
             pair.b.send(2, &[sge], 0)?;
-            assert!(pair.b.requests.brings(2, NtStatus::ACCESS_VIOLATION));
+            assert!(pair.b.requests.next_is(2, NtStatus::ACCESS_VIOLATION));
         }
         Ok(())
     }

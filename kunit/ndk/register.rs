@@ -94,10 +94,10 @@ mod tests {
         kunit_assert_eq!(what(&three).register(&pair.b, mr, 1, RIGHTS), INVALID);
         kunit_assert_eq!(what(&[]).register(&pair.b, mr, 1, RIGHTS), INVALID);
         kunit_assert_eq!(mr.remote_token(), before);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         kunit_assert_eq!(what(&three[..2]).register(&pair.b, mr, 2, RIGHTS), Ok(()));
-        assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -122,9 +122,9 @@ mod tests {
         kunit_assert_eq!(what(100, u64::MAX), INVALID);
         kunit_assert_eq!(what(PAGE as u32, PAGE_SIZE), INVALID);
         kunit_assert_eq!(what(u32::MAX, 1), INVALID);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         kunit_assert_eq!(what(100, most), Ok(()));
-        assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(3, NtStatus::SUCCESS));
         let token = mr.remote_token();
         // CAST: below two pages.
         kunit_assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
             len: 100,
         };
         kunit_assert_eq!(what.register(&pair.b, buffer.mr()?, 3, RIGHTS), Ok(()));
-        assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(3, NtStatus::SUCCESS));
         let token = buffer.mr()?.remote_token();
         kunit_assert_eq!(peer.write(BASE + 107, token, 1)?, NtStatus::SUCCESS);
         assert!(buffer.has(0x21, 107, 1));
@@ -187,11 +187,11 @@ mod tests {
         ]) {
             kunit_assert_eq!(what(base, offset), INVALID);
         }
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         assert!(takes_requests(&pair.b));
         for (base, offset) in cases([(0, 0), (5, 5), (PAGE_SIZE + 5, 5), (BASE + 4000, 4000)]) {
             kunit_assert_eq!(what(base, offset), Ok(()));
-            assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(4, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
         Ok(())
@@ -214,14 +214,14 @@ mod tests {
             what.register(&pair.b, mr, context, RIGHTS)
         };
         kunit_assert_eq!(register(5, 0), Ok(()));
-        assert!(pair.b.requests.brings(5, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(5, NtStatus::SUCCESS));
         kunit_assert_eq!(peer.write(10, mr.remote_token(), 20)?, NtStatus::SUCCESS);
         assert!(buffer.is_blank(0, 10));
         assert!(buffer.has(0x31, 10, 20));
         invalidated(&pair.b, mr)?;
         // With another base the first byte is not at address zero.
         kunit_assert_eq!(register(6, BASE), Ok(()));
-        assert!(pair.b.requests.brings(6, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(6, NtStatus::SUCCESS));
         kunit_assert_eq!(peer.write(100, mr.remote_token(), 20)?, REMOTE_RESOURCES);
         assert!(buffer.is_blank(30, PAGE - 30));
         Ok(())
@@ -238,9 +238,9 @@ mod tests {
         kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 9, RIGHTS)?, Ok(()));
         let token = mr.remote_token();
         assert!(token != before);
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.requests.stays_empty());
         release(&pair.a)?;
-        assert!(pair.b.requests.brings(9, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(9, NtStatus::SUCCESS));
         kunit_assert_eq!(mr.remote_token(), token);
         kunit_assert_eq!(peer.read(buffer.addr(), token, 64)?, NtStatus::SUCCESS);
         Ok(())
@@ -301,8 +301,8 @@ mod tests {
             assert!(mr.remote_token() != kept);
             pair.a.receive(at, &[to.sge(0, 100)?])?;
             pair.b.send(at, &[buffer.sge_by(kept, 0, 100)], 0)?;
-            assert!(pair.b.requests.brings(at, NtStatus::SUCCESS));
-            assert!(pair.a.receives.brings(at, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(at, NtStatus::SUCCESS));
+            assert!(pair.a.receives.next_is(at, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
         // The local token is for the owner alone; a peer cannot name the region by it.
@@ -322,7 +322,7 @@ mod tests {
         invalidated(&pair.b, mr)?;
         pair.a.receive(1, &[])?;
         pair.b.send(2, &[buffer.sge_by(kept, 0, 100)], 0)?;
-        assert!(pair.b.requests.brings(2, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.b.requests.next_is(2, NtStatus::ACCESS_VIOLATION));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::{
     completion::{
         log_status,
         made,
-        Own, //
+        AutoClose, //
     },
     host::{
         qp,
@@ -57,7 +57,7 @@ pub(super) fn open(test_side: &TestSide, buffer: &PageBuffer) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     let posted = buffer.fast_register(&test_side.qp, 0xF0, rights)?;
     posted.map_err(log_status)?;
-    match test_side.requests.brings(0xF0, NtStatus::SUCCESS) {
+    match test_side.requests.next_is(0xF0, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
@@ -71,25 +71,25 @@ pub(super) fn opened(test_side: &TestSide, len: usize) -> Result<PageBuffer> {
 }
 
 /// Binds `window` to all of `buffer`, for the peer of `test_side`; waits until it is bound.
-pub(super) fn bind(test_side: &TestSide, buffer: &PageBuffer, window: &Own<Mw>) -> Result {
+pub(super) fn bind(test_side: &TestSide, buffer: &PageBuffer, window: &AutoClose<Mw>) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     // CAST: widening.
     let range = (buffer.addr(), buffer.bytes.len() as u64);
     let posted = test_side.qp.bind(0xF1, buffer.mr()?, window, range, rights);
     posted.map_err(log_status)?;
-    match test_side.requests.brings(0xF1, NtStatus::SUCCESS) {
+    match test_side.requests.next_is(0xF1, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
 }
 
 /// A window of the domain of `test_side`.
-pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
+pub(super) fn window(test_side: &TestSide) -> Result<AutoClose<Mw>> {
     made(|done| test_side.pd.create_mw(done))
 }
 
 /// The first byte of `buffer` under the token of `window`.
-pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> RemoteAddr {
+pub(super) fn remote_through_window(window: &AutoClose<Mw>, buffer: &PageBuffer) -> RemoteAddr {
     RemoteAddr {
         addr: buffer.addr(),
         token: window.remote_token(),

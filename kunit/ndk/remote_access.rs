@@ -8,7 +8,7 @@ use super::{
     completion::{
         log_status,
         made,
-        Own, //
+        AutoClose, //
     },
     memory::PageBuffer,
     pair::{
@@ -106,7 +106,7 @@ pub(super) fn hold(test_side: &TestSide) -> Result {
 /// Posts the receive that a held queue waits for, and waits for the arrival of the held send.
 pub(super) fn release(peer: &TestSide) -> Result {
     peer.receive(HOLD, &[])?;
-    match peer.receives.brings(HOLD, NtStatus::SUCCESS) {
+    match peer.receives.next_is(HOLD, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
@@ -158,7 +158,7 @@ pub(super) fn registered(test_side: &TestSide, buffer: &PageBuffer, flags: u32) 
     buffer
         .fast_register(&test_side.qp, CONTEXT, flags)?
         .map_err(log_status)?;
-    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+    match test_side.requests.next_is(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(buffer.mr()?.remote_token()),
         false => Err(EIO),
     }
@@ -170,14 +170,14 @@ pub(super) fn invalidated(test_side: &TestSide, mr: &Mr) -> Result {
         .qp
         .invalidate_mr(CONTEXT, mr, 0)
         .map_err(log_status)?;
-    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+    match test_side.requests.next_is(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
 }
 
 /// A window of a side.
-pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
+pub(super) fn window(test_side: &TestSide) -> Result<AutoClose<Mw>> {
     made(|done| test_side.pd.create_mw(done))
 }
 
@@ -194,7 +194,7 @@ pub(super) fn bound(
         .qp
         .bind(CONTEXT, buffer.mr()?, window, range, flags);
     posted.map_err(log_status)?;
-    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+    match test_side.requests.next_is(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(window.remote_token()),
         false => Err(EIO),
     }

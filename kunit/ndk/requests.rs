@@ -7,7 +7,7 @@ use kernel::prelude::*;
 use super::{
     completion::{
         made,
-        Own, //
+        AutoClose, //
     },
     host::SIZES,
     memory::PageBuffer,
@@ -99,7 +99,7 @@ pub(super) struct RequestSet {
     /// Regions registered with all rights, one of each side.
     pub(super) here: PageBuffer,
     pub(super) there: PageBuffer,
-    pub(super) window: Own<Mw>,
+    pub(super) window: AutoClose<Mw>,
 }
 
 impl RequestSet {

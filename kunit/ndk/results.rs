@@ -130,15 +130,15 @@ mod tests {
         let pair = Pair::new()?;
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.receives.is_silent());
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.receives.stays_empty());
+        assert!(pair.b.requests.stays_empty());
         // Cancelled requests, too.
         pair.a.receive(3, &[])?;
         pair.a.qp.flush();
-        assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.receives.next_is(3, NtStatus::CANCELLED));
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -187,7 +187,7 @@ mod tests {
         ]) {
             kunit_assert_eq!(seen.iter().filter(|s| **s == one).count(), 1);
         }
-        assert!(queue.is_silent());
+        assert!(queue.stays_empty());
         Ok(())
     }
 
@@ -210,18 +210,18 @@ mod tests {
         // A request whose success would not be reported.
         pair.a
             .send(13, &[from.sge(0, 8)?], op_flags::SILENT_SUCCESS)?;
-        assert!(pair.a.requests.brings(11, NtStatus::ACCESS_VIOLATION));
-        assert!(pair.a.requests.brings(12, NtStatus::CANCELLED));
-        assert!(pair.a.requests.brings(13, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(11, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(12, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(13, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(1, NtStatus::CANCELLED));
         let refused = pair.a.qp.send(14, [].into_iter(), 0);
         kunit_assert_eq!(refused, Err(NtStatus::CONNECTION_INVALID));
         // The connection of the peer is gone, and no message has reached the peer.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         // A receive that comes later is cancelled as well.
         let late = pair.a.qp.receive(5, [].into_iter());
-        assert!(late.is_err() || pair.a.receives.brings(5, NtStatus::CANCELLED));
+        assert!(late.is_err() || pair.a.receives.next_is(5, NtStatus::CANCELLED));
         Ok(())
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
         pair.b.receive(1, &[to.sge(0, 99)?])?;
         pair.a.send(2, &[from.sge(0, 100)?], 0)?;
-        assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
+        assert!(pair.b.receives.next_is(1, NtStatus::BUFFER_OVERFLOW));
         let sent = pair.a.requests.next()?;
         kunit_assert_eq!(sent.status.raw() as u32, REMOTE_RESOURCES);
         kunit_assert_eq!(sent.operation, operation::SEND);
@@ -257,7 +257,7 @@ mod tests {
         let invalidate = pair.a.qp.invalidate_mr(3, fast.mr()?, 0);
         kunit_assert_eq!(bind, Ok(()));
         kunit_assert_eq!(invalidate, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));
+        assert!(pair.a.requests.next_is(1, NtStatus::IO_TIMEOUT));
         for (context, kind) in cases([(2, operation::BIND), (3, operation::INVALIDATE)]) {
             let got = pair.a.requests.next()?;
             kunit_assert_eq!(got.request_context, context);
@@ -325,11 +325,11 @@ mod tests {
         kunit_assert_eq!(pair.a.qp.send(1, many(), 0), overrun);
         kunit_assert_eq!(pair.a.qp.write(1, many(), there, 0), overrun);
         kunit_assert_eq!(pair.a.qp.read(1, many(), there, 0), overrun);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         // The queue goes on.
         let one = pair.a.qp.write(2, list.iter().copied().take(1), there, 0);
         kunit_assert_eq!(one, Ok(()));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -456,8 +456,8 @@ mod tests {
         })?;
         assert!(other_task.begin(&threads));
         for context in cases(0..20) {
-            assert!(test_sides.1.receives.brings(context, NtStatus::SUCCESS));
-            assert!(test_sides.0.requests.brings(context, NtStatus::SUCCESS));
+            assert!(test_sides.1.receives.next_is(context, NtStatus::SUCCESS));
+            assert!(test_sides.0.requests.next_is(context, NtStatus::SUCCESS));
         }
         assert!(other_task.is_done());
         drop(other_task);

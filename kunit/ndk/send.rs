@@ -74,7 +74,7 @@ mod tests {
         kunit_assert_eq!(got.qp_context, 0xB);
         assert!(to.has(7, 0, 5100));
         assert!(to.bytes[5100..].iter().all(|b| *b == 0));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -100,21 +100,21 @@ mod tests {
                 pair.b.receive(last, &[])?;
                 pair.a.send(last, &NOTHING, 0)?;
             }
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
             // CAST: below 32.
             assert!(to.has(3 + n as u8, 0, 16));
             if flags & SILENT_SUCCESS == 0 {
-                assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             }
             if flags & DEFER != 0 {
-                assert!(pair.b.receives.brings(last, NtStatus::SUCCESS));
-                assert!(pair.a.requests.brings(last, NtStatus::SUCCESS));
+                assert!(pair.b.receives.next_is(last, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(last, NtStatus::SUCCESS));
             }
             count += 1;
         }
         kunit_assert_eq!(count, 32);
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -123,7 +123,7 @@ mod tests {
         let pair = Pair::new()?;
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.request_context, 1);
         kunit_assert_eq!(got.status, NtStatus::SUCCESS);
@@ -142,7 +142,7 @@ mod tests {
             pair.b.receive(context, &[])?;
             let status = send_nothing(&pair.a.qp, context, list)?;
             kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
             kunit_assert_eq!(got.request_context, context);
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
@@ -164,7 +164,7 @@ mod tests {
         assert!(pair.b.receives.has_called(1));
         // Of a group only the flagged message is solicited; the others are received as usual.
         for context in cases(1..3) {
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
         }
         pair.b.receives.cq.arm(notify::SOLICITED);
         pair.a.send(3, &NOTHING, DEFER)?;
@@ -199,7 +199,7 @@ mod tests {
             let got = pair.b.receives.poll();
             assert!(got.is_some_and(|r| r.request_context == context));
         }
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         assert!(pair.b.receives.has_called(1));
         Ok(())
     }
@@ -270,18 +270,18 @@ mod tests {
         }
         // Not armed.
         pair.a.send(1, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(0));
         // The flag does not satisfy a later arm.
         pair.b.receives.cq.arm(notify::SOLICITED);
         assert!(pair.b.receives.has_called(0));
         pair.a.send(2, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
-        assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(2, NtStatus::SUCCESS));
         // Armed for errors.
         pair.b.receives.cq.arm(notify::ERRORS);
         pair.a.send(3, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
-        assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(3, NtStatus::SUCCESS));
         assert!(pair.b.receives.has_called(1));
         assert!(pair.a.requests.has_called(0));
         Ok(())
@@ -296,19 +296,19 @@ mod tests {
         pair.b.receive(1, &[to.sge(0, 8)?, to.sge(8, 8)?])?;
         pair.b.receive(2, &[to.sge(0, 17)?])?;
         pair.a.send(3, &[from.sge(0, 16)?], 0)?;
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         assert!(to.has(1, 0, 16));
         pair.a.send(4, &[from.sge(100, 18)?], 0)?;
-        assert!(pair.b.receives.brings(2, NtStatus::BUFFER_OVERFLOW));
-        assert!(pair.a.requests.brings(4, REMOTE_RESOURCES));
+        assert!(pair.b.receives.next_is(2, NtStatus::BUFFER_OVERFLOW));
+        assert!(pair.a.requests.next_is(4, REMOTE_RESOURCES));
         // The failed message has written no byte.
         assert!(to.has(1, 0, 16));
         assert!(to.bytes[16..].iter().all(|b| *b == 0));
         assert!(has_ended(&pair.a));
         assert!(has_ended(&pair.b));
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -317,15 +317,15 @@ mod tests {
         let pair = Pair::new()?;
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.send(2, &NOTHING, 0)?;
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(is_up(&pair.a));
         pair.b.receive(3, &[])?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(4, &[])?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(4, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -339,11 +339,11 @@ mod tests {
         // A silent send reports its failure, too; the later send is cancelled.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS | DEFER)?;
         pair.a.send(2, &NOTHING, 0)?;
-        assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));
-        assert!(pair.a.requests.brings(2, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, NtStatus::IO_TIMEOUT));
+        assert!(pair.a.requests.next_is(2, NtStatus::CANCELLED));
         assert!(has_ended(&pair.a));
         assert!(has_ended(&pair.b));
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.stays_empty());
         Ok(())
     }
 }

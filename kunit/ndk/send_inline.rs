@@ -63,12 +63,12 @@ mod tests {
         black_box(&bytes);
         // The buffer may even be freed.
         drop(bytes);
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         pair.a.send(3, &NOTHING, 0)?;
         for context in cases(1..4) {
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
         }
         assert!(to.bytes[..32].iter().all(|b| *b == 0x11));
         assert!(to.bytes[32..64].iter().all(|b| *b == 0x22));
@@ -94,8 +94,8 @@ mod tests {
         for (sge, byte) in cases(table) {
             pair.b.receive(1, &[to.sge(0, 16)?])?;
             assert!(post(&pair.a, 2, &[sge], INLINE).is_ok());
-            assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-            assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
             assert!(to.bytes[..16].iter().all(|b| *b == byte));
         }
         local.fill(0);
@@ -123,10 +123,10 @@ mod tests {
             let sge = Sge::new(addr, len, JUNK);
             let list = [good, sge, good];
             assert!(post(&pair.a, 2, &list, INLINE | SILENT_SUCCESS).is_ok());
-            assert!(pair.a.requests.brings(2, NtStatus::ACCESS_VIOLATION));
+            assert!(pair.a.requests.next_is(2, NtStatus::ACCESS_VIOLATION));
             assert!(has_ended(&pair.a));
             // No byte has arrived, and the receive is not yet cancelled.
-            assert!(pair.b.receives.is_silent());
+            assert!(pair.b.receives.stays_empty());
             assert!(to.bytes.iter().all(|b| *b == 0));
         }
         // The last bytes of the page itself can be read.
@@ -134,7 +134,7 @@ mod tests {
         let to = pair.b.buffer(4096, 1)?;
         pair.b.receive(1, &[to.sge(0, 64)?])?;
         assert!(post(&pair.a, 2, &[at(&page[PAGE - 8..], JUNK)], INLINE).is_ok());
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.b.receives.next()?.bytes, 8);
         Ok(())
     }
@@ -149,7 +149,7 @@ mod tests {
         for token in cases(tokens) {
             pair.b.receive(1, &[to.sge(0, 16)?])?;
             assert!(post(&pair.a, 2, &[at(&bytes, token)], INLINE).is_ok());
-            assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             kunit_assert_eq!(got.bytes, 16);
@@ -158,7 +158,7 @@ mod tests {
         // Without the flag the token counts.
         pair.b.receive(1, &[to.sge(0, 16)?])?;
         assert!(post(&pair.a, 2, &[at(&bytes, JUNK)], 0).is_ok());
-        assert!(pair.a.requests.brings(2, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.next_is(2, NtStatus::ACCESS_VIOLATION));
         Ok(())
     }
 
@@ -177,12 +177,12 @@ mod tests {
         kunit_assert_eq!(post(&pair.a, 2, &sges, 0), Err(NtStatus::DATA_OVERRUN));
         kunit_assert_eq!(post(&pair.a, 3, &sges[..5], 0), Err(NtStatus::DATA_OVERRUN));
         assert!(post(&pair.a, 4, &sges, INLINE).is_ok());
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.status, NtStatus::SUCCESS);
         kunit_assert_eq!(got.bytes, 64);
         assert!(to.has(9, 0, 64));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -202,12 +202,12 @@ mod tests {
         let huge = Sge::new(huge.addr(), u32::MAX, huge.token());
         kunit_assert_eq!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE), over);
         // The refused requests were not posted, and the queue serves on.
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         assert!(is_up(&pair.a));
         let whole = [from.sge(0, 32)?, from.sge(32, 32)?, from.sge(64, 0)?];
         assert!(post(&pair.a, 5, &whole, INLINE).is_ok());
-        assert!(pair.a.requests.brings(5, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(5, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
         kunit_assert_eq!(got.request_context, 1);
         kunit_assert_eq!(got.bytes, 64);

@@ -85,12 +85,12 @@ mod tests {
         assert!(can_write(&other, memory.remote(0)?));
         // The post alone does not invalidate: there is no receive.
         assert!(post(&pair.a, 1, &[from.sge(0, 48)?], 0, token_of(&memory)?).is_ok());
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(can_write(&other, memory.remote(0)?));
         pair.b.receive(2, &[to.sge(0, 64)?])?;
-        assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(2, NtStatus::SUCCESS));
         assert!(to.has(5, 0, 48));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         // The token of `memory` and no other.
         assert!(can_write(&other, spared.remote(0)?));
         kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
@@ -121,7 +121,7 @@ mod tests {
             let token = token_of(&memory)?;
             assert!(post(&pair.a, 1, &[from.sge(0, 16)?], flags, token).is_ok());
             if flags & DEFER != 0 {
-                assert!(pair.b.receives.is_silent());
+                assert!(pair.b.receives.stays_empty());
                 // The request is deferred; inline data were taken by the call.
                 from.fill(4);
                 pair.b.receive(2, &[])?;
@@ -134,19 +134,19 @@ mod tests {
             let late = flags & DEFER != 0 && flags & INLINE == 0;
             assert!(to.has(if late { 4 } else { 3 }, 0, 16));
             if flags & SILENT_SUCCESS == 0 {
-                assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
             }
             if flags & DEFER != 0 {
-                assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
-                assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+                assert!(pair.b.receives.next_is(2, NtStatus::SUCCESS));
+                assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
             }
             calls += u32::from(flags & SEND_AND_SOLICIT_EVENT != 0);
             assert!(pair.b.receives.has_called(calls));
             count += 1;
         }
         kunit_assert_eq!(count, 32);
-        assert!(pair.a.requests.is_silent());
-        assert!(pair.b.receives.is_silent());
+        assert!(pair.a.requests.stays_empty());
+        assert!(pair.b.receives.stays_empty());
         // All other flags are refused.
         open(&pair.b, &memory)?;
         for flag in cases((0..32).map(|bit| 1 << bit)) {
@@ -178,7 +178,7 @@ mod tests {
         kunit_assert_eq!(five, Err(NtStatus::DATA_OVERRUN));
         pair.a.qp.flush();
         kunit_assert_eq!(post(&pair.a, 2, &NOTHING, 0, token), Err(invalid));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -193,14 +193,14 @@ mod tests {
             let _ = qp.send_and_invalidate(2, NOTHING.into_iter(), 0, token);
         })?;
         assert!(other_task.by_timer());
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.b.receives.next()?.output, token.raw());
         // The entry of the dispatch table does the same.
         open(&pair.b, &memory)?;
         pair.b.receive(3, &[])?;
         let status = send_and_invalidate(&pair.a.qp, 4, token_of(&memory)?)?;
         kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.b.receives.next()?.output, token_of(&memory)?.raw());
         Ok(())
     }
@@ -271,7 +271,7 @@ mod tests {
             let memory = opened(to, 4096)?;
             to.receive(1, &[])?;
             assert!(post(from, 2, &NOTHING, 0, token_of(&memory)?).is_ok());
-            assert!(from.requests.brings(2, NtStatus::SUCCESS));
+            assert!(from.requests.next_is(2, NtStatus::SUCCESS));
             let got = to.receives.next()?;
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             kunit_assert_eq!(got.output, token_of(&memory)?.raw());
@@ -304,7 +304,7 @@ mod tests {
         kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
         kunit_assert_eq!(got.request_context, 1);
         kunit_assert_eq!(got.output, token.raw());
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         kunit_assert_eq!(write_one(&pair.a, memory.remote(0)?)?, REMOTE_RESOURCES);
         Ok(())
     }
@@ -318,7 +318,7 @@ mod tests {
         pair.b.receive(0x1234, &[to.sge(0, 64)?])?;
         let sges = [from.sge(0, 33)?];
         assert!(post(&pair.a, 2, &sges, 0, token_of(&memory)?).is_ok());
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         let got = plain_result(&pair.b.receives.cq)?;
         kunit_assert_eq!(got, Some((NtStatus::SUCCESS.raw(), 33, 0xB, 0x1234)));
         assert!(plain_result(&pair.b.receives.cq)?.is_none());
@@ -332,7 +332,7 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         pair.b.receive(1, &[])?;
         assert!(post(&pair.a, 2, &NOTHING, 0, token_of(&memory)?).is_ok());
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         // The request is accepted when it is posted, and checked when it is carried out.
         assert!(pair.b.qp.invalidate_mr(3, memory.mr()?, 0).is_ok());
         let result = pair.b.requests.next()?;
@@ -419,9 +419,9 @@ mod tests {
         assert!(post(&pair.a, 1, &NOTHING, 0, token_of(&memory)?).is_ok());
         pair.b.qp.flush();
         pair.b.receive(2, &[])?;
-        assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
+        assert!(pair.b.receives.next_is(2, NtStatus::CANCELLED));
         pair.a.qp.flush();
-        assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, NtStatus::CANCELLED));
         assert!(can_write(&other, memory.remote(0)?));
         Ok(())
     }

@@ -32,7 +32,7 @@ use super::{
     completion::{
         log_status,
         request,
-        Own, //
+        AutoClose, //
     },
     host::{
         qp,
@@ -116,7 +116,7 @@ struct Stream {
     written: Tally,
     refused: Tally,
     /// Writes that ended with a status other than success, a refusal or a cancellation.
-    odd: Tally,
+    errors: Tally,
     /// The number of completed turns.
     turns: Atomic<u32>,
 }
@@ -138,7 +138,7 @@ impl Stream {
                 NtStatus::SUCCESS => self.written.hit(),
                 REMOTE_RESOURCES => self.refused.hit(),
                 NtStatus::CANCELLED => 0,
-                _ => self.odd.hit(),
+                _ => self.errors.hit(),
             };
         });
         for _ in 0..4 {
@@ -166,7 +166,7 @@ struct Score {
     changed: u64,
     written: u64,
     refused: u64,
-    odd: u64,
+    errors: u64,
 }
 
 /// The objects of a race, except the worker.
@@ -174,7 +174,7 @@ struct Scene {
     stream: Arc<Stream>,
     active: TestSide,
     passive: TestSide,
-    mr: Own<Mr>,
+    mr: AutoClose<Mr>,
     _ink: PageBuffer,
     pair: Pair,
     // Dropped last.
@@ -192,7 +192,7 @@ impl Scene {
             .b
             .pd
             .create_mr(true)
-            .map(Own::new)
+            .map(AutoClose::new)
             .map_err(log_status)?;
         // CAST: a test's size.
         let pages = (SIZE / PAGE) as u32;
@@ -209,7 +209,7 @@ impl Scene {
                 posted: Tally::new(),
                 written: Tally::new(),
                 refused: Tally::new(),
-                odd: Tally::new(),
+                errors: Tally::new(),
                 turns: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -243,7 +243,7 @@ impl Scene {
             .qp
             .fast_register(1, &self.mr, &what, ALLOW_REMOTE_WRITE);
         posted.map_err(log_status)?;
-        match owner.requests.brings(1, NtStatus::SUCCESS) {
+        match owner.requests.next_is(1, NtStatus::SUCCESS) {
             true => Ok(self.mr.remote_token()),
             false => Err(EIO),
         }
@@ -351,7 +351,7 @@ fn race() -> Result<Score> {
         changed,
         written: stream.written.get(),
         refused: stream.refused.get(),
-        odd: stream.odd.get(),
+        errors: stream.errors.get(),
     };
     pr_info!("race: {:?}\n", score);
     Ok(score)
@@ -366,7 +366,7 @@ mod tests {
         let score = race()?;
         assert!(score.rounds >= LEAST);
         kunit_assert_eq!(score.changed, 0);
-        kunit_assert_eq!(score.odd, 0);
+        kunit_assert_eq!(score.errors, 0);
         // In each round the stream has written, and was then refused.
         assert!(score.written >= score.rounds);
         assert!(score.refused >= score.rounds);

@@ -25,7 +25,7 @@ mod tests {
                     has_ended,
                     is_up,
                     opened,
-                    through,
+                    remote_through_window,
                     window,
                     write_one,
                     NOTHING,
@@ -87,7 +87,7 @@ mod tests {
         assert!(has_ended(&pair.b));
         // No message has used the second receive.
         pair.b.qp.flush();
-        assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
+        assert!(pair.b.receives.next_is(2, NtStatus::CANCELLED));
         // The sender's consumer gets a disconnect event.
         assert!(wait_until(|| pair.a.disconnects.get() == 1));
         Ok(())
@@ -118,13 +118,13 @@ mod tests {
         let region = pair.b.buffer(4096, 5)?;
         let opening = window(&pair.b)?;
         bind(&pair.b, &region, &opening)?;
-        assert!(can_write(&pair.a, through(&opening, &region)));
+        assert!(can_write(&pair.a, remote_through_window(&opening, &region)));
         kunit_assert_eq!(ends(&pair, opening.remote_token())?, fine);
         assert!(is_up(&pair.a));
         // The region of the window stays valid.
         assert!(can_write(&pair.a, region.remote(0)?));
         kunit_assert_eq!(
-            write_one(&pair.a, through(&opening, &region))?,
+            write_one(&pair.a, remote_through_window(&opening, &region))?,
             REMOTE_RESOURCES
         );
         Ok(())
@@ -174,7 +174,7 @@ mod tests {
         let opening = window(&pair.b)?;
         bind(&there, &region, &opening)?;
         assert!(refuses(&pair, opening.remote_token()));
-        assert!(can_write(&other, through(&opening, &region)));
+        assert!(can_write(&other, remote_through_window(&opening, &region)));
         Ok(())
     }
 

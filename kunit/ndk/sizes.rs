@@ -18,7 +18,7 @@ mod tests {
                 completion::{
                     create,
                     made,
-                    Own, //
+                    AutoClose, //
                 },
                 host::{
                     HostAttr,
@@ -56,7 +56,7 @@ mod tests {
         ..QpCaps::NONE
     };
 
-    fn attempt(test_side: &TestSide, sizes: QpCaps) -> Result<Result<Own<Qp>, NtStatus>> {
+    fn attempt(test_side: &TestSide, sizes: QpCaps) -> Result<Result<AutoClose<Qp>, NtStatus>> {
         create(|done| {
             let queues = (&*test_side.receives.cq, &*test_side.requests.cq);
             test_side.pd.create_qp(queues, None, 0xA, sizes, done)
@@ -119,8 +119,8 @@ mod tests {
         );
         for context in cases(0..40) {
             pair.b.receive(context, &scatter)?;
-            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
         }
         assert!(to.has(4, 0, 96));
         for context in cases(0..40) {
@@ -129,7 +129,7 @@ mod tests {
         let full = pair.b.qp.receive(40, NOTHING.into_iter());
         kunit_assert_eq!(full, Err(NtStatus::NO_MORE_ENTRIES));
         pair.a.send(1, &[from.sge(100, 96)?], INLINE)?;
-        assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(0, NtStatus::SUCCESS));
         assert!(to.has(104, 0, 96));
         Ok(())
     }
@@ -190,7 +190,7 @@ mod tests {
             Err(NtStatus::NO_MORE_ENTRIES)
         );
         pair.a.send(1, &[from.sge(0, 24)?], 0)?;
-        assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(0, NtStatus::SUCCESS));
         assert!(to.has(8, 0, 24));
         Ok(())
     }

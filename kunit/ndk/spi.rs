@@ -177,7 +177,7 @@ mod tests {
         pair.b.receive(2, &[to.sge(0, 4096)?])?;
         for context in cases(3..5) {
             pair.a.send(context, &[], 0)?;
-            assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(context, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
             kunit_assert_eq!(got.request_context, context - 2);
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
@@ -204,12 +204,12 @@ mod tests {
         assert!(manual.start().is_none());
         manual.finish(read, Status::Success);
         let send = manual.start().ok_or(EINVAL)?;
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         manual.finish(send, Status::RemoteOperation);
         let got = manual.pair.a.requests.next()?;
         kunit_assert_eq!(got.request_context, 2);
         kunit_assert_eq!(number(got.status), ND_REMOTE_ERROR);
-        assert!(manual.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -229,11 +229,11 @@ mod tests {
         assert!(queue.has_called(1));
         kunit_assert_eq!(queue.status.load(kernel::sync::atomic::Relaxed), 0);
         for context in cases(0..3) {
-            assert!(queue.brings(context, NtStatus::SUCCESS));
+            assert!(queue.next_is(context, NtStatus::SUCCESS));
         }
         // Without an arm the flag has no effect.
         pair.a.send(4, &[], SEND_AND_SOLICIT_EVENT)?;
-        assert!(queue.brings(3, NtStatus::SUCCESS));
+        assert!(queue.next_is(3, NtStatus::SUCCESS));
         assert!(queue.has_called(1));
         Ok(())
     }
@@ -272,10 +272,10 @@ mod tests {
         )?;
         kunit_assert_eq!(pair.a.qp.send(2, [].into_iter(), 0), Ok(()));
         // The status follows, through the initiator queue.
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         pair.b.receive(3, &[])?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.a.receives.is_silent());
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
+        assert!(pair.a.receives.stays_empty());
         Ok(())
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let long = [of_length(Limits::FULL.transfer), of_length(1)];
         let refused = pair.a.qp.send(1, long.into_iter(), 0);
         kunit_assert_eq!(refusal(refused), ND_BUFFER_OVERFLOW);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         // In a completion this status means that a receive was too small.
         let buffer = pair.a.buffer(4096, 0)?;
         pair.b.receive(2, &[])?;
@@ -315,7 +315,7 @@ mod tests {
         let list = crate::ndk::tests::requests::list(&buffer, most + 1)?;
         let refused = pair.a.qp.send(1, list.iter().copied(), 0);
         kunit_assert_eq!(refusal(refused), ND_DATA_OVERRUN);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         // In a completion the same code means that the request was too long.
         kunit_assert_eq!(ends(Status::LocalLength)?, ND_DATA_OVERRUN);
         Ok(())
@@ -358,11 +358,11 @@ mod tests {
         for context in cases(11..14) {
             pair.b.receive(context, &[])?;
         }
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
         pair.a.send(4, &[], 0)?;
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -376,9 +376,9 @@ mod tests {
         pair.a.send(4, &[buffer.sge(0, 8)?], 0)?;
         assert!(pair.a.requests.next()?.status != NtStatus::SUCCESS);
         // The receive that failed, and the receives that no message can use any more.
-        assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
-        assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
-        assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
+        assert!(pair.b.receives.next_is(1, NtStatus::BUFFER_OVERFLOW));
+        assert!(pair.b.receives.next_is(2, NtStatus::CANCELLED));
+        assert!(pair.a.receives.next_is(3, NtStatus::CANCELLED));
         for test_side in [&pair.a, &pair.b] {
             let refused = test_side.qp.send(5, [].into_iter(), 0);
             kunit_assert_eq!(refusal(refused), ND_CONNECTION_INVALID);
@@ -393,7 +393,7 @@ mod tests {
         for len in cases([0, 1, 100, 4096]) {
             pair.b.receive(1, &[request_set.there.sge(0, 4096)?])?;
             pair.a.send(2, &[request_set.here.sge(0, len)?], 0)?;
-            assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+            assert!(pair.a.requests.next_is(2, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
             kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             kunit_assert_eq!(got.bytes, len);
@@ -410,7 +410,7 @@ mod tests {
             .test_host
             .counted(crate::engine::counters::Counter::BytesOut);
         kunit_assert_eq!(pair.a.qp.write(3, list, there, 0), Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
         let now = pair
             .test_host
             .counted(crate::engine::counters::Counter::BytesOut);

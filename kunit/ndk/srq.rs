@@ -72,7 +72,7 @@ mod tests {
                 completion::{
                     log_status,
                     request,
-                    Slot, //
+                    CallbackValue, //
                 },
                 srq_users::SrqUsers, //
             }, //
@@ -117,14 +117,14 @@ mod tests {
         kunit_assert_eq!(got.qp_context, 0xB1);
         kunit_assert_eq!(got.operation, operation::RECEIVE);
         kunit_assert_eq!(got.bytes, 60);
-        assert!(srq_users.senders[1].requests.brings(1, NtStatus::SUCCESS));
+        assert!(srq_users.senders[1].requests.next_is(1, NtStatus::SUCCESS));
         assert!(into.has(3, 0, 60));
         assert!(into.bytes[60..].iter().all(|b| *b == 0));
         assert!(srq_users.pass(0, 22)?);
         assert!(srq_users.pass(1, 23)?);
         for user in &srq_users.users {
-            assert!(user.receives.is_silent());
-            assert!(user.requests.is_silent());
+            assert!(user.receives.stays_empty());
+            assert!(user.requests.stays_empty());
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ mod tests {
         srq_users.senders[0].send(2, &[from.sge(0, 64)?], 0)?;
         assert!(srq_users.users[0]
             .receives
-            .brings(1, NtStatus::ACCESS_VIOLATION));
+            .next_is(1, NtStatus::ACCESS_VIOLATION));
         assert!(srq_users.senders[0].requests.next()?.status != NtStatus::SUCCESS);
         // The failure does not affect the other user of the queue.
         assert!(srq_users.shared.post(3, &[]).is_ok());
@@ -240,7 +240,7 @@ mod tests {
     fn ndk_srq_05_the_call_does_not_come_from_inside_modify() -> Result {
         let test_host = TestHost::new()?;
         let shared = Shared::new(&test_host.adapter, 8, 0)?;
-        let unused = Slot::new()?;
+        let unused = CallbackValue::new()?;
         let done = unused.callback()?;
         let section = BhDisabled::enter();
         let answer = shared.srq.modify(0, 4, done);
@@ -392,14 +392,14 @@ mod tests {
                 Err(NtStatus::CONNECTION_INVALID)
             );
             for queue in [&user.receives, &user.requests] {
-                assert!(queue.is_silent());
+                assert!(queue.stays_empty());
                 assert!(queue.has_called(0));
             }
         }
         // Nor does a flush report the accepted requests.
         srq_users.users[0].qp.flush();
-        assert!(srq_users.users[0].requests.is_silent());
-        assert!(srq_users.users[0].receives.is_silent());
+        assert!(srq_users.users[0].requests.stays_empty());
+        assert!(srq_users.users[0].receives.stays_empty());
         // One call, armed or not, and no call for a threshold any more.
         srq_users.shared.srq.engine().break_down();
         kunit_assert_eq!(srq_users.shared.modify(0, 8)?, NtStatus::SUCCESS);
@@ -419,22 +419,22 @@ mod tests {
             srq_users.senders[0].send(context, &[], 0)?;
         }
         sleep(400);
-        assert!(srq_users.senders[0].requests.is_silent());
+        assert!(srq_users.senders[0].requests.stays_empty());
         assert!(srq_users.users.iter().all(|u| u.disconnects.get() == 0));
         for context in cases(0..3) {
             assert!(srq_users.shared.post(context, &[]).is_ok());
             assert!(srq_users.senders[0]
                 .requests
-                .brings(context, NtStatus::SUCCESS));
+                .next_is(context, NtStatus::SUCCESS));
             assert!(srq_users.users[0]
                 .receives
-                .brings(context, NtStatus::SUCCESS));
+                .next_is(context, NtStatus::SUCCESS));
         }
         // Both directions still work.
         srq_users.senders[0].receive(7, &[])?;
         srq_users.users[0].send(8, &[], 0)?;
-        assert!(srq_users.users[0].requests.brings(8, NtStatus::SUCCESS));
-        assert!(srq_users.senders[0].receives.brings(7, NtStatus::SUCCESS));
+        assert!(srq_users.users[0].requests.next_is(8, NtStatus::SUCCESS));
+        assert!(srq_users.senders[0].receives.next_is(7, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -451,7 +451,7 @@ mod tests {
         assert!(request(|done| connector.disconnect(done)).is_ok());
         assert!(srq_users.senders[0]
             .requests
-            .brings(1, NtStatus::IO_TIMEOUT));
+            .next_is(1, NtStatus::IO_TIMEOUT));
         Ok(())
     }
 
@@ -461,7 +461,7 @@ mod tests {
         assert!(srq_users.shared.post_all(0..4));
         srq_users.users[0].receives.cq.arm(notify::ANY);
         srq_users.users[0].qp.flush();
-        assert!(srq_users.users[0].receives.is_silent());
+        assert!(srq_users.users[0].receives.stays_empty());
         assert!(srq_users.users[0].receives.has_called(0));
         assert!(srq_users.pass(1, 0)?);
         let user = &mut srq_users.users[0];
@@ -471,7 +471,7 @@ mod tests {
             .as_mut()
             .is_some_and(|c| c.close_and_wait() == Ok(true)));
         assert!(user.qp.close_and_wait()?);
-        assert!(user.receives.is_silent());
+        assert!(user.receives.stays_empty());
         assert!(srq_users.pass(1, 1)?);
         assert!(srq_users.pass(1, 2)?);
         assert!(has_room(&srq_users.shared, 7));
@@ -499,7 +499,7 @@ mod tests {
         assert!(closed.wait().is_some());
         kunit_assert_eq!(closed.calls.get(), 1);
         for (user, calls) in srq_users.users.iter().zip([1, 0]) {
-            assert!(user.receives.is_silent());
+            assert!(user.receives.stays_empty());
             assert!(user.receives.has_called(calls));
         }
         assert!(srq_users.shared.has_called(0));

@@ -14,7 +14,7 @@ use super::{
         log_status,
         made,
         request,
-        Own, //
+        AutoClose, //
     },
     host::{
         pd,
@@ -54,9 +54,9 @@ use crate::{
 
 /// A shared receive queue and its notifications.
 pub(super) struct Shared {
-    pub(super) srq: Own<Srq>,
+    pub(super) srq: AutoClose<Srq>,
     pub(super) log: Arc<CallLog>,
-    pub(super) pd: Own<Pd>,
+    pub(super) pd: AutoClose<Pd>,
     adapter: Ref<Adapter>,
 }
 
@@ -195,7 +195,7 @@ impl SrqUsers {
     pub(super) fn pass(&self, to: usize, receive: u64) -> Result<bool> {
         let (sender, user) = (&self.senders[to], &self.users[to]);
         sender.send(receive, &[], 0)?;
-        Ok(sender.requests.brings(receive, NtStatus::SUCCESS)
-            && user.receives.brings(receive, NtStatus::SUCCESS))
+        Ok(sender.requests.next_is(receive, NtStatus::SUCCESS)
+            && user.receives.next_is(receive, NtStatus::SUCCESS))
     }
 }

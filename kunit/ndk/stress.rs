@@ -23,7 +23,7 @@ use kernel::{
 
 use super::{
     caller::Caller,
-    completion::Slot,
+    completion::CallbackValue,
     host::{
         TestHost,
         SIZES, //
@@ -207,7 +207,7 @@ struct Breaker {
     ending: Ending,
     now: AtomicFlag,
     over: Tally,
-    closed: Arc<Slot<()>>,
+    closed: Arc<CallbackValue<()>>,
 }
 
 impl Breaker {
@@ -222,7 +222,7 @@ impl Breaker {
             ending,
             now: AtomicFlag::new(false),
             over: Tally::new(),
-            closed: Slot::new()?,
+            closed: CallbackValue::new()?,
         };
         Ok(Arc::new(breaker, GFP_KERNEL)?)
     }
@@ -373,7 +373,7 @@ struct Relay {
     made: Tally,
     taken: Tally,
     /// Calls that did not find exactly one entry.
-    odd: Tally,
+    errors: Tally,
     /// The processor of the last call.
     cpu: Atomic<u32>,
     /// Entries from a processor other than `cpu`.
@@ -385,7 +385,7 @@ impl Relay {
         self.cpu.store(cpu::current(), Relaxed);
         let got = self.cq.results(2, |_| ());
         if got != 1 {
-            self.odd.hit();
+            self.errors.hit();
         }
         // From here on the next entry may come.
         self.taken.add(u64::from(got));
@@ -403,7 +403,7 @@ impl Relay {
             if next >= rounds {
                 return;
             }
-            if !claimed.claim(next) {
+            if !claimed.try_claim(next) {
                 core::hint::spin_loop();
                 continue;
             }
@@ -436,7 +436,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
             cq: (*queue.cq).clone(),
             made: Tally::new(),
             taken: Tally::new(),
-            odd: Tally::new(),
+            errors: Tally::new(),
             cpu: Atomic::new(u32::MAX),
             crossed: Tally::new(),
         },
@@ -471,7 +471,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
         calls: u64::from(queue.log.calls.get()),
         made: relay.made.get(),
         taken: relay.taken.get(),
-        odd: relay.odd.get(),
+        odd: relay.errors.get(),
         crossed: relay.crossed.get(),
         is_proper: queue.log.is_proper(),
     };

@@ -37,8 +37,8 @@ mod tests {
                 log_status,
                 made,
                 request,
-                Own,
-                Slot, //
+                AutoClose,
+                CallbackValue, //
             },
             host::{
                 here,
@@ -139,7 +139,7 @@ mod tests {
         let own = made(|done| test_host.adapter.create_shared_endpoint(here(0), done))?;
         let open_listener = OpenListener::new(&test_host.adapter)?;
         let connector = test_host.adapter.create_connector();
-        let connector = connector.map(Own::new).map_err(log_status)?;
+        let connector = connector.map(AutoClose::new).map_err(log_status)?;
         let at = open_listener.at;
         let refused = |qp, source| {
             let asked =
@@ -178,8 +178,11 @@ mod tests {
         let mut foreign = TestSide::new(&other, 3, SIZES)?;
         let open_listener = OpenListener::new(&test_host.adapter)?;
         let connector = test_host.adapter.create_connector();
-        let connector = connector.map(Own::new).map_err(log_status)?;
-        let (asked, to) = (Slot::new()?, (Source::Address(here(0)), open_listener.at));
+        let connector = connector.map(AutoClose::new).map_err(log_status)?;
+        let (asked, to) = (
+            CallbackValue::new()?,
+            (Source::Address(here(0)), open_listener.at),
+        );
         let asking = connector.connect(&ours.qp, to, READS, KVec::new(), asked.callback()?);
         assert!(asking.is_ok());
         let incoming = open_listener.incoming()?;
@@ -187,7 +190,7 @@ mod tests {
         kunit_assert_eq!(refused, INVALID);
         assert!(foreign.qp.close_and_wait()?);
         // The connect request is still there.
-        let accepted = Slot::new()?;
+        let accepted = CallbackValue::new()?;
         let accepting = incoming.accept(&theirs.qp, READS, KVec::new(), None, accepted.callback()?);
         assert!(accepting.is_ok());
         asked.came(NtStatus::SUCCESS)?;
@@ -208,14 +211,14 @@ mod tests {
         let before = foreign.mr()?.remote_token();
         kunit_assert_eq!(foreign.fast_register(&pair.a.qp, 1, 0)?, Err(INVALID));
         kunit_assert_eq!(foreign.mr()?.remote_token(), before);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         kunit_assert_eq!(foreign.fast_register(&pair.b.qp, 2, 0)?, Ok(()));
-        assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(2, NtStatus::SUCCESS));
         // The region is still registered.
         kunit_assert_eq!(pair.a.qp.invalidate_mr(3, foreign.mr()?, 0), Err(INVALID));
         kunit_assert_eq!(pair.b.qp.invalidate_mr(4, foreign.mr()?, 0), Ok(()));
-        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.requests.next_is(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.stays_empty());
         Ok(())
     }
 
@@ -230,11 +233,11 @@ mod tests {
             pair.b.qp.bind(1, buffer.mr()?, &window, range, rights),
             Ok(())
         );
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(pair.a.qp.invalidate_mw(2, &window, 0), Err(INVALID));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         kunit_assert_eq!(pair.b.qp.invalidate_mw(3, &window, 0), Ok(()));
-        assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.next_is(3, NtStatus::SUCCESS));
         Ok(())
     }
 }

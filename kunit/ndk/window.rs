@@ -56,7 +56,7 @@ mod tests {
         let pair = Pair::new()?;
         let mw = window(&pair.b)?;
         kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &mw, 0), Ok(()));
-        assert!(pair.b.requests.brings(1, NtStatus::INVALID_DEVICE_REQUEST));
+        assert!(pair.b.requests.next_is(1, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
 
@@ -76,7 +76,7 @@ mod tests {
             stale = last;
             last = token;
             kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &mw, 0), Ok(()));
-            assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+            assert!(pair.b.requests.next_is(1, NtStatus::SUCCESS));
         }
         bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         assert!(stale != last);
@@ -134,7 +134,7 @@ mod tests {
 
     /// Closes the region under a bound window, which keeps the region; then `end` ends the binding.
     fn close_under(
-        end: impl FnOnce(&Pair, &mut crate::ndk::tests::completion::Own<Mw>) -> Result,
+        end: impl FnOnce(&Pair, &mut crate::ndk::tests::completion::AutoClose<Mw>) -> Result,
     ) -> Result {
         let pair = Pair::new()?;
         let peer = RemotePeer::new(&pair.a, PAGE)?;
@@ -164,7 +164,7 @@ mod tests {
         close_under(|pair, mw| {
             let posted = pair.b.qp.invalidate_mw(1, mw, 0);
             posted.map_err(crate::ndk::tests::completion::log_status)?;
-            let done = pair.b.requests.brings(1, NtStatus::SUCCESS);
+            let done = pair.b.requests.next_is(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })
     }
@@ -176,7 +176,7 @@ mod tests {
             let list = [].into_iter();
             let posted = pair.a.qp.send_and_invalidate(2, list, 0, mw.remote_token());
             posted.map_err(crate::ndk::tests::completion::log_status)?;
-            let done = pair.b.receives.brings(1, NtStatus::SUCCESS);
+            let done = pair.b.receives.next_is(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })
     }
@@ -191,7 +191,7 @@ mod tests {
         kunit_assert_eq!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS), Ok(()));
         pair.b.qp.flush();
         kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
-        assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
+        assert!(pair.b.requests.next_is(1, NtStatus::CANCELLED));
         // The window still exists, and is not bound.
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(mr.close_and_wait()?);

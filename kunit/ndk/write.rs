@@ -72,10 +72,10 @@ mod tests {
         assert!(to.has(0x18 + 10, at + 30, 100));
         assert!(to.is_blank(0, at));
         assert!(to.is_blank(at + 130, 2 * PAGE - at - 130));
-        assert!(pair.b.receives.is_silent());
-        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.receives.stays_empty());
+        assert!(pair.b.requests.stays_empty());
         pair.a.send(3, &[], 0)?;
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.next_is(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -90,20 +90,20 @@ mod tests {
             Ok(pair.a.qp.write(context, list, to.remote(at)?, flags))
         };
         kunit_assert_eq!(write(1, 0, FENCE)?, Ok(()));
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         kunit_assert_eq!(write(2, 8, SILENT)?, Ok(()));
         kunit_assert_eq!(write(3, 16, DEFER)?, Ok(()));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(to.has(0x28, 0, 16));
         assert!(to.is_blank(16, PAGE - 16));
         kunit_assert_eq!(write(4, 24, INLINE | FENCE)?, Ok(()));
-        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(3, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(4, NtStatus::SUCCESS));
         assert!(to.has(0x28, 0, 32));
         for flag in cases([0x4, 0x8, LOCAL_WRITE, 0x20, SINK, LOCAL_INVALIDATE, 0x400]) {
             kunit_assert_eq!(write(5, 32, flag)?, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(takes_requests(&pair.a));
         Ok(())
     }
@@ -123,9 +123,9 @@ mod tests {
             Ok(())
         );
         from.fill(0x99);
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         release(&pair.b)?;
-        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.next_is(1, NtStatus::SUCCESS));
         for at in cases(0..8) {
             // CAST: a few.
             assert!(to.has(0x38 + 10 * at as u8, 8 * at, 8));
@@ -135,7 +135,7 @@ mod tests {
         let list = [from.sge_by(bad, 0, 64), from.sge_by(bad, 0, 1)];
         let posted = pair.a.qp.write(2, list.into_iter(), to.remote(0)?, INLINE);
         kunit_assert_eq!(posted, Err(NtStatus::BUFFER_OVERFLOW));
-        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.requests.stays_empty());
         assert!(takes_requests(&pair.a));
         Ok(())
     }
@@ -183,8 +183,8 @@ mod tests {
         kunit_assert_eq!(posted, Ok(()));
         pair.a.send(2, &[], 0)?;
         release(&pair.b)?;
-        assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
-        assert!(pair.a.requests.brings(2, NtStatus::CANCELLED));
+        assert!(pair.a.requests.next_is(1, REMOTE_RESOURCES));
+        assert!(pair.a.requests.next_is(2, NtStatus::CANCELLED));
         assert!(is_over(&pair));
         Ok(())
     }
@@ -207,7 +207,7 @@ mod tests {
                 .write(round, list.into_iter(), to.remote(0)?, SILENT);
             kunit_assert_eq!(posted, Ok(()));
             pair.a.send(round, &[], SILENT)?;
-            assert!(pair.b.receives.brings(round, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(round, NtStatus::SUCCESS));
             assert!(to.has(seed, 0, LEN));
         }
         Ok(())
@@ -228,7 +228,7 @@ mod tests {
                 kunit_assert_eq!(posted, Ok(()));
             }
             pair.a.send(2, &[], SILENT)?;
-            assert!(pair.b.receives.brings(round, NtStatus::SUCCESS));
+            assert!(pair.b.receives.next_is(round, NtStatus::SUCCESS));
             assert!(to.has(0x78, 0, (round as usize + 1) * 128));
         }
         Ok(())

@@ -339,13 +339,13 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
 }
 
 /// A consumer that takes entries only when it is called, and a producer on another processor that
-/// has at most `ahead` entries outstanding; `fidget`, if any, is called on the queue all the time.
+/// has at most `ahead` entries outstanding; `disturb`, if any, is called on the queue all the time.
 /// Returns the numbers of entries made and taken.
 fn arm_and_push(
     ahead: u64,
     missed: MissedEvents,
     rounds: u64,
-    fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
+    disturb: Option<fn(&Arc<CompletionQueue>, u64)>,
 ) -> Result<(u64, u64)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let device = engine_host.device()?;
@@ -359,8 +359,8 @@ fn arm_and_push(
                 // CAST: widening.
                 taken.add(cq.poll(64, |_| ()) as u64);
                 let present = cq.arm(Arm::Any, missed);
-                // With `Report` the queue calls by itself for the entries that are there.
-                if !present || missed == MissedEvents::Report {
+                // With `NotifyNow` the queue calls by itself for the entries that are there.
+                if !present || missed == MissedEvents::SatisfyArm {
                     break;
                 }
             },
@@ -384,9 +384,9 @@ fn arm_and_push(
             }
         })?;
     }
-    if let Some(fidget) = fidget {
+    if let Some(disturb) = disturb {
         let (cq, turn) = (queue.cq.clone(), Tally::new());
-        threads.thread(move || fidget(&cq, turn.hit()))?;
+        threads.thread(move || disturb(&cq, turn.hit()))?;
     }
     let course = Course::new();
     let mut before = taken.get();
@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn a_consumer_that_is_called_for_what_is_present_need_not_look() -> Result {
-        let (made, taken) = arm_and_push(16, MissedEvents::Report, 200_000, None)?;
+        let (made, taken) = arm_and_push(16, MissedEvents::SatisfyArm, 200_000, None)?;
         assert!(made >= MANY);
         kunit_assert_eq!(made, taken);
         Ok(())
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_calls_are_moderated() -> Result {
-        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+        for missed in [MissedEvents::Ignore, MissedEvents::SatisfyArm] {
             let (made, taken) = arm_and_push(16, missed, 200_000, Some(moderate))?;
             assert!(made >= MANY);
             kunit_assert_eq!(made, taken);
@@ -601,7 +601,7 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_the_queue_is_resized() -> Result {
-        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+        for missed in [MissedEvents::Ignore, MissedEvents::SatisfyArm] {
             let (made, taken) = arm_and_push(16, missed, 200_000, Some(remake))?;
             assert!(made >= MANY);
             kunit_assert_eq!(made, taken);

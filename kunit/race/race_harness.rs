@@ -72,7 +72,7 @@ impl Tally {
     }
 
     /// Adds one if the number is `n`; true for one caller only.
-    pub(crate) fn claim(&self, n: u64) -> bool {
+    pub(crate) fn try_claim(&self, n: u64) -> bool {
         self.get() == n && self.0.cmpxchg(n, n + 1, Full).is_ok()
     }
 }

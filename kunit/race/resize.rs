@@ -51,13 +51,13 @@ const AHEAD: u64 = 200;
 const DEPTHS: [u32; 4] = [256, 1000, 201, 300];
 
 /// The entries that came out: in order, each once.
-struct Order {
+struct EntryOrder {
     made: Tally,
     taken: Tally,
     wrong: Tally,
 }
 
-impl Order {
+impl EntryOrder {
     fn new() -> Result<Arc<Self>> {
         let order = Self {
             made: Tally::new(),
@@ -90,7 +90,7 @@ impl Order {
 /// Resizes from two threads until the time is up; returns the number of rounds.
 fn resize(
     threads: &mut Threads,
-    order: &Order,
+    order: &EntryOrder,
     resize: impl Fn(u32) -> Result<(), ResizeError> + Send + Sync + Clone + 'static,
 ) -> Result<u64> {
     let (other, turn) = (resize.clone(), Tally::new());
@@ -120,10 +120,10 @@ fn resize(
 fn completions() -> Result<(u64, u64, u64, u64)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let queue = Queue::new(&engine_host.device()?, DEPTHS[0], u32::MAX)?;
-    let order = Order::new()?;
+    let order = EntryOrder::new()?;
     let [here, there] = two_cpus();
     let mut threads = Threads::new()?;
-    let cq = || -> (Arc<CompletionQueue>, Arc<Order>) { (queue.cq.clone(), order.clone()) };
+    let cq = || -> (Arc<CompletionQueue>, Arc<EntryOrder>) { (queue.cq.clone(), order.clone()) };
     {
         let (cq, order) = cq();
         threads.on(there, move || {
@@ -173,7 +173,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     let (Some(shared), receives) = (b.shared.clone(), b.receives.clone()) else {
         return Err(EINVAL);
     };
-    let order = Order::new()?;
+    let order = EntryOrder::new()?;
     let [here, there] = two_cpus();
     let mut threads = Threads::new()?;
     let srq = shared.srq.clone();

@@ -100,7 +100,7 @@ pub(super) enum Phase {
     /// Being copied; the bytes before this number are done.
     Copy(u64),
     /// The bytes have arrived; the request ends when the delay of a fault is over.
-    Late,
+    LateEnd,
     /// The receive has completed; the request completes when the delay of a fault is over.
     Acknowledged,
     /// Ends when no access uses this token of the peer any more.
@@ -116,7 +116,7 @@ impl Phase {
     /// not have revoked a token (SINV-13).
     const fn needs_connection(self) -> bool {
         match self {
-            Self::Begin | Self::Receive | Self::Copy(_) | Self::Late => true,
+            Self::Begin | Self::Receive | Self::Copy(_) | Self::LateEnd => true,
             // `Flow::acknowledged` checks the connection itself.
             Self::Idle
             | Self::Empty
@@ -145,9 +145,9 @@ pub(super) struct Exec {
     pub(super) wqe: SendWqe,
     pub(super) receive: RecvWqe,
     /// The receive is taken and not finished.
-    pub(super) taken: bool,
+    pub(super) holds_receive: bool,
     /// The revocation at the end of the request found an access still running.
-    pub(super) delayed: bool,
+    pub(super) found_access: bool,
     /// The end of the wait for a receive, in milliseconds of monotonic time.
     pub(super) deadline: Option<u64>,
     pub(super) bytes_left: u64,
@@ -201,8 +201,8 @@ impl Flow {
             phase: Phase::Idle,
             wqe: SendWqe::new(&from.caps)?,
             receive: RecvWqe::new(to.caps.recv_sge)?,
-            taken: false,
-            delayed: false,
+            holds_receive: false,
+            found_access: false,
             deadline: None,
             bytes_left: 0,
             requests_left: 0,
@@ -331,7 +331,7 @@ impl Flow {
             Phase::Begin => self.begin(exec),
             Phase::Receive => self.take_receive(exec),
             Phase::Copy(at) => self.copy(exec, at),
-            Phase::Late => self.late(exec),
+            Phase::LateEnd => self.late_end(exec),
             Phase::Acknowledged => self.acknowledged(exec),
             Phase::RevokeRemote(token) => self.revoked(exec, &self.to, token),
             Phase::RevokeLocal(token) => self.revoked(exec, &self.from, token),
@@ -376,8 +376,8 @@ impl Flow {
         if core::mem::take(&mut exec.is_timed) {
             self.disarm(exec);
         }
-        exec.delayed = false;
-        if core::mem::take(&mut exec.taken) {
+        exec.found_access = false;
+        if core::mem::take(&mut exec.holds_receive) {
             let completion = match receive {
                 Status::Success => exec.receive_completion(),
                 status => Wc {

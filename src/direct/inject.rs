@@ -29,7 +29,7 @@ use crate::{
         inject::{
             Fault,
             FaultSide,
-            What, //
+            SiteKind, //
         },
         memory::transfer::{
             self,
@@ -209,7 +209,8 @@ impl Flow {
     #[cold]
     pub(super) fn receive_failure(&self, exec: &Exec) -> Option<Status> {
         let length = u64::from(exec.wqe.length);
-        let hit = self.to.inject(Fault::CompleteWith, What::Receive, length);
+        let (fault, kind) = (Fault::CompleteWith, SiteKind::Receive);
+        let hit = self.to.inject(fault, kind, length);
         hit.map(|hit| hit.status.into())
     }
 
@@ -237,7 +238,7 @@ impl Flow {
     #[cold]
     pub(super) fn finish_as_injected(self: &Arc<Self>, exec: &mut Exec) -> Option<Phase> {
         if self.arrived(exec) {
-            return Some(Phase::Late);
+            return Some(Phase::LateEnd);
         }
         if !exec.is_refused_invalidation() {
             return None;
@@ -255,7 +256,7 @@ impl Flow {
     }
 
     /// Notes that the bytes have arrived; returns true if the request ends later, in
-    /// [`Flow::late`].
+    /// [`Flow::late_end`].
     fn arrived(self: &Arc<Self>, exec: &mut Exec) -> bool {
         let Some(injected) = exec.injected_mut() else {
             return false;
@@ -274,7 +275,7 @@ impl Flow {
 
     /// Ends the request when its time has come.
     #[cold]
-    pub(super) fn late(self: &Arc<Self>, exec: &mut Exec) -> Step {
+    pub(super) fn late_end(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let ends_at = exec.injected.ends_at.unwrap_or(0);
         match ends_at.checked_sub(time::now_ns()) {
             Some(left) => {

@@ -73,7 +73,7 @@ impl Flow {
         if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));
         }
-        if !core::mem::replace(&mut exec.delayed, true) {
+        if !core::mem::replace(&mut exec.found_access, true) {
             let device = self.from.device();
             device.count(Counter::InvalidationsDelayed, 1);
         }

@@ -119,7 +119,7 @@ impl Flow {
         let Exec {
             wqe,
             receive,
-            taken,
+            holds_receive,
             ..
         } = exec;
         let mut moved = None;
@@ -128,9 +128,9 @@ impl Flow {
                 return Ok(self.refuse(exec, Status::LocalAccess));
             };
             let found = self.to.take_receive(self.connection, receive);
-            *taken = found == Taken::Ready;
+            *holds_receive = found == Taken::Ready;
             // A message that fits into the first element needs no other.
-            let sink = receive.sges.get(0).filter(|_| *taken);
+            let sink = receive.sges.get(0).filter(|_| *holds_receive);
             if sink.is_some_and(|s| u64::from(s.len()) >= len && len <= most) {
                 let usage = self.to.local_usage(AccessFlag::LocalWrite);
                 let sink = Memory::local(usage, &receive.sges, 0);
@@ -147,7 +147,7 @@ impl Flow {
             Some(Err(error)) => return Ok(self.end_refused(exec, error)),
             None => (),
         }
-        self.took(exec, found)
+        self.after_take_receive(exec, found)
     }
 
     /// The source memory of a request of one piece.
@@ -219,19 +219,19 @@ impl Flow {
             }
         }
         let found = (self.to).take_receive(self.connection, &mut exec.receive);
-        self.took(exec, found)
+        self.after_take_receive(exec, found)
     }
 
     /// Goes on after the search for a receive.
-    fn took(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
+    fn after_take_receive(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
         exec.phase = Phase::Receive;
         match found {
             Taken::Ready => (),
-            Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
+            Taken::Refused => return Ok(self.refuse(exec, Status::Flushed)),
             Taken::Empty => return self.wait_for_receive(exec),
         }
         self.cancel_rnr_timer(exec);
-        exec.taken = true;
+        exec.holds_receive = true;
         if inject::is_on() {
             if let Some(status) = self.receive_failure(exec) {
                 return Ok(self.end(exec, Status::RemoteOperation, status));
@@ -358,7 +358,7 @@ impl Flow {
         if is_local {
             return self.refuse(exec, Status::LocalAccess);
         }
-        if exec.taken {
+        if exec.holds_receive {
             return self.end(exec, Status::RemoteOperation, Status::LocalAccess);
         }
         self.to.device().count(Counter::AccessRefused, 1);

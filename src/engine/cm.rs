@@ -70,7 +70,7 @@ pub(crate) use self::{
     }, //
 };
 use super::{
-    inject::What,
+    inject::SiteKind,
     prelude::*,
     qp::QueuePair,
     transport::{
@@ -108,8 +108,8 @@ pub(crate) trait ConnectionEvents: Send + Sync {
     /// again only after an error.
     ///
     /// An error if the answer could not be delivered. A failure without private data needs no
-    /// memory, and is always delivered. With [`ConnectParams::confirms`], and a passive side that
-    /// waits for the confirmation, a success is only the passive side's consent.
+    /// memory, and is always delivered. With [`ConnectParams::wants_confirmation`], and a passive
+    /// side that waits for the confirmation, a success is only the passive side's consent.
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
     /// Reports to the passive side that the accepted connection is up.
     fn established(&self, limits: ReadLimits);
@@ -119,7 +119,7 @@ pub(crate) trait ConnectionEvents: Send + Sync {
     /// Returns true if this side, as the passive one, waits for the active side's confirmation
     /// before it is connected. After such an accept exactly one of `established` and
     /// `not_established` follows.
-    fn confirms(&self) -> bool {
+    fn waits_for_confirmation(&self) -> bool {
         false
     }
     /// Reports that the connection is gone, by the peer or by this side. Called once after the
@@ -147,7 +147,7 @@ struct OpenRequests {
 
 /// The count of numbers that a request takes: its own, and one for each time that a listener is
 /// notified.
-const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
+const NUMBERS_PER_REQUEST: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
 /// The parameters of a connect.
 pub(crate) struct ConnectParams {
@@ -161,10 +161,10 @@ pub(crate) struct ConnectParams {
     pub(crate) private_data: KVec<u8>,
     pub(crate) events: Arc<dyn ConnectionEvents>,
     /// True if the active side wants the last word, by [`ConnectRequest::confirm`].
-    pub(crate) confirms: bool,
+    pub(crate) wants_confirmation: bool,
     /// True if a request is offered again to a listener that has no room, until the time for the
     /// answer is over; if false, the request is refused.
-    pub(crate) waits: bool,
+    pub(crate) retries_when_full: bool,
 }
 
 impl ConnectionManager {
@@ -179,7 +179,7 @@ impl ConnectionManager {
                 listeners <- new_mutex!(Listeners::new()),
                 open <- new_spinlock_irq!(OpenRequests {
                     requests: RBTree::new(),
-                    next: NUMBERS,
+                    next: NUMBERS_PER_REQUEST,
                 }),
             }),
             GFP_KERNEL,
@@ -201,7 +201,7 @@ impl ConnectionManager {
         self: &Arc<Self>,
         params: ConnectParams,
     ) -> Result<Arc<ConnectRequest>> {
-        params.qp.device().may_make(What::Connection)?;
+        params.qp.device().may_make(SiteKind::Connection)?;
         let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
         let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
         // The number is new.
@@ -209,12 +209,12 @@ impl ConnectionManager {
         Ok(request)
     }
 
-    /// Returns the first of [`NUMBERS`] numbers that were not used before.
+    /// Returns the first of [`NUMBERS_PER_REQUEST`] numbers that were not used before.
     fn next_number(&self) -> NonZeroUsize {
         let mut open = self.open.lock();
         let number = open.next;
         // OVERFLOW: 2^48 connects and listeners.
-        open.next = number.saturating_add(NUMBERS.get());
+        open.next = number.saturating_add(NUMBERS_PER_REQUEST.get());
         number
     }
 
@@ -225,7 +225,7 @@ impl ConnectionManager {
 
     /// The request with that [`ConnectRequest::listener_number`], if undecided. Any context.
     pub(crate) fn request_at_listener(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
-        let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
+        let first = NonZeroUsize::new(number.get() & !(NUMBERS_PER_REQUEST.get() - 1))?;
         let request = self.request(first)?;
         (request.listener_number() == Some(number)).then_some(request)
     }

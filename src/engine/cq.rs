@@ -40,7 +40,7 @@ use super::{
         Quota,
         Share, //
     },
-    inject::What,
+    inject::SiteKind,
     notifier::{
         Called,
         Notifier,
@@ -123,7 +123,7 @@ pub(crate) enum MissedEvents {
     /// No effect (verbs).
     Ignore,
     /// They satisfy the arm at once if they came since the last call (NDK, ARM-07 to ARM-09).
-    Report,
+    SatisfyArm,
 }
 
 /// The error of a queue that has overflowed or is broken.
@@ -152,7 +152,8 @@ pub(crate) trait CqEvents: Send + Sync {
     /// Notifies of a satisfied arm; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
     /// Reports a failure of the queue, armed or not. Called once, and again for each
-    /// [`Called::Again`]; the call for the arm that the failure satisfies comes after the last one.
+    /// [`Called::Partial`]; the call for the arm that the failure satisfies comes after the last
+    /// one.
     fn failed(&self, failure: Failure) -> Called;
 }
 
@@ -167,16 +168,16 @@ struct CqState {
     /// The number of entries that came since the consumer was last called; they are the newest.
     unreported: u32,
     /// One of these entries, or one taken since the call, is of a failed request.
-    urgent: bool,
+    has_unreported_failure: bool,
     failure: Option<Failure>,
     moderator: Moderator,
 }
 
 impl CqState {
     /// Notes that the call reports all entries.
-    fn notified(&mut self) {
+    fn mark_reported(&mut self) {
         self.unreported = 0;
-        self.urgent = false;
+        self.has_unreported_failure = false;
     }
 }
 
@@ -232,7 +233,7 @@ impl CompletionQueue {
         events: KBox<dyn CqEvents>,
         is_of_program: bool,
     ) -> Result<Arc<Self>> {
-        device.may_make(What::CompletionQueue)?;
+        device.may_make(SiteKind::CompletionQueue)?;
         let share = device.share(Quota::CompletionQueues, is_of_program)?;
         let gfp = device::gfp(is_of_program);
         let inner = CqState {
@@ -240,7 +241,7 @@ impl CompletionQueue {
             shared: None,
             arm: None,
             unreported: 0,
-            urgent: false,
+            has_unreported_failure: false,
             failure: None,
             moderator: Moderator::OFF,
         };
@@ -309,12 +310,12 @@ impl CompletionQueue {
             return Err(Failed);
         }
         inner.unreported += 1;
-        inner.urgent |= !entry.status.is_success();
+        inner.has_unreported_failure |= !entry.status.is_success();
         let arm = inner.arm.filter(|arm| arm.is_satisfied_by(entry));
         if arm.is_some() {
             inner.arm = None;
         }
-        inner.moderator.gather();
+        inner.moderator.count_for_held_call();
         match self.should_notify(&mut inner, arm.is_some()) {
             true => self.notify(inner),
             false => drop(inner),
@@ -353,7 +354,7 @@ impl CompletionQueue {
             taken += 1;
         }
         inner.unreported = inner.unreported.min(inner.ring.len());
-        inner.urgent &= inner.unreported > 0;
+        inner.has_unreported_failure &= inner.unreported > 0;
         taken
     }
 
@@ -366,7 +367,7 @@ impl CompletionQueue {
         let satisfied = match missed {
             MissedEvents::Ignore => false,
             // The new arm counts here, not the joined one (ARM-09).
-            MissedEvents::Report => failed || (inner.unreported > 0 && arm != Arm::Errors),
+            MissedEvents::SatisfyArm => failed || (inner.unreported > 0 && arm != Arm::Errors),
         };
         inner.arm = if satisfied { None } else { Some(joined) };
         match satisfied && (failed || self.should_notify(&mut inner, true)) {
@@ -405,7 +406,8 @@ impl CompletionQueue {
     }
 
     /// Fails the queue for good: it takes no more entries, and reports the failure to the present
-    /// arm and to each later [`MissedEvents::Report`] arm. Its entries stay readable. Any context.
+    /// arm and to each later [`MissedEvents::NotifyNow`] arm. Its entries stay readable. Any
+    /// context.
     ///
     /// A queue pair breaks when it next reports to the queue; the face breaks those that do not.
     pub(crate) fn break_down(self: &Arc<Self>) {

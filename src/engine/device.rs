@@ -34,7 +34,7 @@ use crate::sys::{
 pub(crate) use port::PortEvents;
 pub(super) use quota::gfp;
 #[cfg(ndk_kunit)]
-pub(crate) use quota::Crowd;
+pub(crate) use quota::TakenPlaces;
 pub(crate) use quota::{
     Quota,
     Share, //
@@ -139,7 +139,7 @@ impl RdmaDevice {
     }
 
     /// Sets the face that says in which namespaces the device is seen. Any context.
-    pub(crate) fn set_seen(&self, seen: Arc<dyn SeenFrom>) {
+    pub(crate) fn set_visibility(&self, seen: Arc<dyn SeenFrom>) {
         let before = self.seen.lock().replace(seen);
         drop(before);
     }

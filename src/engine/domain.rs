@@ -12,7 +12,7 @@ use super::{
         Quota,
         Share, //
     },
-    inject::What,
+    inject::SiteKind,
     memory::slot::DomainId,
     prelude::*, //
 };
@@ -39,7 +39,7 @@ impl Domain {
     }
 
     fn make(device: Arc<RdmaDevice>, is_trusted: bool, flags: Flags) -> Result<Arc<Self>> {
-        device.may_make(What::Domain)?;
+        device.may_make(SiteKind::Domain)?;
         let share = device.share(Quota::Domains, !is_trusted)?;
         let domain = Self {
             id: device.host.next_domain(),

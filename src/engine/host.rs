@@ -70,7 +70,7 @@ pub(crate) struct Host {
     next_connection: Atomic<u64>,
     next_cq: Atomic<u32>,
     /// The time of the next free slot, in nanoseconds: `engine/looking.rs`.
-    pub(super) next_look: Atomic<u64>,
+    pub(super) next_slot_ns: Atomic<u64>,
     /// Sides of connections that have yet to be notified of the end.
     sides: Atomic<u32>,
     /// The time that a message waits for a receive, in milliseconds; for a receive of a shared
@@ -92,7 +92,7 @@ impl Host {
             next_qp: Atomic::new(0),
             next_connection: Atomic::new(1),
             next_cq: Atomic::new(1),
-            next_look: Atomic::new(0),
+            next_slot_ns: Atomic::new(0),
             sides: Atomic::new(0),
             rnr_timeout_ms,
         };
@@ -162,7 +162,7 @@ impl Host {
         while self.sides.load(Acquire) > 0 {
             fsleep(Delta::from_millis(1));
         }
-        hrtimer::wait_until_left();
+        hrtimer::wait_for_late_expiries();
         // Timers run in softirq, which is a read-side critical section: after this, timers that
         // were cancelled too late have returned, and have queued their work.
         rcu::synchronize_rcu();
@@ -205,7 +205,7 @@ mod tests {
             },
             other_context::OtherContext, //
         },
-        sys::hrtimer::Leaving, //
+        sys::hrtimer::LateExpiry, //
     };
     use kernel::sync::atomic::AtomicFlag;
 
@@ -216,7 +216,7 @@ mod tests {
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
         // True once the timer has run out, and its value at the end of the module.
         let signs = Arc::new((AtomicFlag::new(false), AtomicFlag::new(false)), GFP_KERNEL)?;
-        let leaving = Leaving::begin();
+        let leaving = LateExpiry::begin();
         let other_task = {
             let (host, signs) = (host.clone(), signs.clone());
             OtherContext::new(move || {

@@ -30,13 +30,13 @@ pub(crate) use crate::sys::inject::{
     Faults,
     Hit,
     Site,
-    What, //
+    SiteKind, //
 };
 
 #[cfg(ndk_kunit)]
 pub(crate) use crate::sys::inject::{
     needed,
-    Order, //
+    FaultSettings, //
 };
 
 impl RdmaDevice {
@@ -66,7 +66,7 @@ impl RdmaDevice {
 
     /// `ENOMEM` if a fault hits the object that is about to be made.
     #[inline]
-    pub(crate) fn may_make(&self, what: What) -> Result {
+    pub(crate) fn may_make(&self, what: SiteKind) -> Result {
         let site = Site::of_device(what);
         match is_on() && self.inject(Fault::NoMemory, &site, Limit::Kernel).is_some() {
             true => Err(ENOMEM),
@@ -77,7 +77,7 @@ impl RdmaDevice {
 
 impl Site<'_> {
     /// A site of a device, without a queue pair.
-    pub(super) const fn of_device(what: What) -> Self {
+    pub(super) const fn of_device(what: SiteKind) -> Self {
         Self {
             what,
             qp: None,
@@ -88,15 +88,15 @@ impl Site<'_> {
 
 impl SendOp {
     /// The kind of the request, as faults know it.
-    pub(crate) const fn what(&self) -> What {
+    pub(crate) const fn what(&self) -> SiteKind {
         match self {
-            Self::Send { .. } => What::Send,
-            Self::Write { .. } => What::Write,
-            Self::Read { .. } => What::Read,
-            Self::FetchAdd { .. } | Self::CmpSwap { .. } => What::Atomic,
-            Self::RegMr { .. } => What::Register,
-            Self::LocalInv { .. } => What::Invalidate,
-            Self::BindMw { .. } => What::Bind,
+            Self::Send { .. } => SiteKind::Send,
+            Self::Write { .. } => SiteKind::Write,
+            Self::Read { .. } => SiteKind::Read,
+            Self::FetchAdd { .. } | Self::CmpSwap { .. } => SiteKind::Atomic,
+            Self::RegMr { .. } => SiteKind::Register,
+            Self::LocalInv { .. } => SiteKind::Invalidate,
+            Self::BindMw { .. } => SiteKind::Bind,
         }
     }
 }

@@ -86,7 +86,7 @@ impl ProgramReceives {
     }
 
     /// Puts the next look off after a look in vain.
-    pub(super) fn go_on(&mut self, pace: Pace) {
+    pub(super) fn back_off(&mut self, pace: Pace) {
         // OVERFLOW: not more than the longest time and half of that.
         self.wait = (self.wait + self.wait / 2).clamp(pace.first, pace.last);
     }
@@ -104,7 +104,7 @@ impl ProgramReceives {
     }
 
     /// Notes that the timer has run out, and no look is needed.
-    pub(super) fn end(&mut self) {
+    pub(super) fn clear_due(&mut self) {
         self.due = 0;
     }
 
@@ -149,11 +149,11 @@ impl ProgramReceives {
 impl Host {
     /// Takes the next slot for a look, and returns its time.
     pub(super) fn take_slot(&self, now: u64) -> u64 {
-        let mut free = self.next_look.load(Relaxed);
+        let mut free = self.next_slot_ns.load(Relaxed);
         loop {
             // OVERFLOW: nanoseconds since boot.
             let slot = free.clamp(now, now + LATEST_NS);
-            match self.next_look.cmpxchg(free, slot + SLOT_NS, Relaxed) {
+            match self.next_slot_ns.cmpxchg(free, slot + SLOT_NS, Relaxed) {
                 Ok(_) => return slot,
                 Err(seen) => free = seen,
             }

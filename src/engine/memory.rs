@@ -135,7 +135,7 @@ impl Access<'_> {
     ///
     /// A consumer that gives away a key for all memory trusts its peer with its data; but a wrong
     /// address must not bring the host down.
-    fn is_there(&self) -> bool {
+    fn has_memory_at_ends(&self) -> bool {
         let spans = &self.region.spans;
         let is_memory = |offset| spans.run_near(offset, 1, &mut 0).is_some();
         !spans.is_all()
@@ -259,7 +259,7 @@ impl MemoryTable {
             return;
         };
         while !slot.release() {
-            slot.gate.wait_until_left();
+            slot.gate.wait_until_unused();
         }
         self.put(index);
     }
@@ -312,9 +312,9 @@ impl MemoryTable {
                 offset,
                 len,
             },
-            Some(binding) => self.through(entry, binding, user, offset, len)?,
+            Some(binding) => self.access_through_window(entry, binding, user, offset, len)?,
         };
-        match access.is_there() {
+        match access.has_memory_at_ends() {
             true => Ok(access),
             false => Err(Denied::Bounds),
         }

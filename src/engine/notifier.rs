@@ -42,9 +42,9 @@ const EVENTS: u32 = !(RUNNING | CLOSED);
 /// The result of a call: all its work was done, or a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    Over,
+    Done,
     /// The call did a part, as softirq has it, and is to be made again.
-    Again,
+    Partial,
 }
 
 /// An object with a [`Notifier`] for the events of its consumer, and with the softirq work that

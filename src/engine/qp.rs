@@ -62,11 +62,11 @@ use super::{
         Fault,
         Hit,
         Site,
-        What, //
+        SiteKind, //
     },
     memory::{
         slot::QpId,
-        transfer::Usage,
+        transfer::MemoryUsage,
         User, //
     },
     notifier::{
@@ -100,7 +100,7 @@ use crate::{
 
 const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
-const RETIRE: u32 = 4;
+const REAP: u32 = 4;
 
 /// The events of a queue pair, for its face. Called in softirq, one call at a time, under no lock.
 pub(crate) trait QpEvents: Send + Sync {
@@ -118,7 +118,7 @@ pub(crate) struct QpParams {
     pub(crate) shared: Option<Arc<SharedReceive>>,
     pub(crate) events: KBox<dyn QpEvents>,
     /// The face's name for the queue pair; stands in each completion.
-    pub(crate) cookie: usize,
+    pub(crate) qp_context: usize,
     /// True if posted work is cancelled when the peer goes (verbs), false if only from this side
     /// (NDKPI).
     pub(crate) flush_on_disconnect: bool,
@@ -141,7 +141,7 @@ pub(crate) struct QueuePair {
     id: QpId,
     share: Share,
     /// The place among the queue pairs that wait at the shared queue.
-    place: WaitPlace,
+    wait_place: WaitPlace,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of `link`.
     connection: Atomic<u64>,
@@ -153,8 +153,8 @@ pub(crate) struct QueuePair {
     broken: AtomicFlag,
     /// The peer of the latest connection is a program's.
     has_program_peer: AtomicFlag,
-    /// The number of sites of the queue pair that each fault of its device has met.
-    met: Counts,
+    /// For each fault of the device, the number of sites of this queue pair that it has met.
+    site_counts: Counts,
     /// Open while connected; the peer's accesses to memory enter through this gate.
     inbound: Gate<()>,
     #[pin]
@@ -168,14 +168,14 @@ pub(crate) struct QueuePair {
     timer: HrTimer<QueuePair>,
     /// Signalled by every reap in the error state; [`QueuePair::destroy`] waits for it.
     #[pin]
-    idle: Event,
+    reaped: Event,
 }
 
 impl QueuePair {
     /// A queue pair in the state `Reset`; [`QueuePair::destroy`] ends it. May sleep. `ENOMEM` when
     /// there is no memory, or the device or programs have too many queue pairs.
     pub(crate) fn new(params: QpParams, mut caps: QpCaps) -> Result<Arc<Self>> {
-        params.domain.device().may_make(What::QueuePair)?;
+        params.domain.device().may_make(SiteKind::QueuePair)?;
         let share = params.domain.share(Quota::QueuePairs)?;
         if let Some(shared) = &params.shared {
             caps.recv_wr = 0;
@@ -198,20 +198,20 @@ impl QueuePair {
                 params,
                 caps,
                 share,
-                place: WaitPlace::new(),
+                wait_place: WaitPlace::new(),
                 state: Atomic::new(QpState::Reset.number()),
                 connection: Atomic::new(0),
                 peer_rights: Atomic::new(0),
                 resets: Atomic::new(0),
                 broken: AtomicFlag::new(false),
                 has_program_peer: AtomicFlag::new(false),
-                met: Counts::new(),
+                site_counts: Counts::new(),
                 inbound: Gate::new(()),
                 sq <- new_spinlock_irq!(sends),
                 rq <- new_spinlock_irq!(receives),
                 link <- new_spinlock_irq!(None),
                 timer <- HrTimer::new(),
-                idle <- Event::new(),
+                reaped <- Event::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -244,8 +244,8 @@ impl QueuePair {
 
     /// This side's use of its own memory.
     #[inline]
-    pub(crate) fn local_usage(&self, wanted: impl Into<AccessFlags>) -> Usage<'_> {
-        Usage {
+    pub(crate) fn local_usage(&self, wanted: impl Into<AccessFlags>) -> MemoryUsage<'_> {
+        MemoryUsage {
             device: self.device(),
             user: self.local_user(),
             is_trusted: self.params.domain.is_trusted(),
@@ -255,8 +255,8 @@ impl QueuePair {
 
     /// The peer's use of this side's memory.
     #[inline]
-    pub(crate) fn peer_usage(&self, wanted: impl Into<AccessFlags>) -> Usage<'_> {
-        Usage {
+    pub(crate) fn peer_usage(&self, wanted: impl Into<AccessFlags>) -> MemoryUsage<'_> {
+        MemoryUsage {
             user: self.peer_user(),
             ..self.local_usage(wanted)
         }
@@ -313,10 +313,10 @@ impl QueuePair {
     /// Returns the hit of `fault`, if there is one, on the next step of the queue pair, of `size`
     /// bytes. Any context.
     #[cold]
-    pub(crate) fn inject(&self, fault: Fault, what: What, size: u64) -> Option<Hit> {
+    pub(crate) fn inject(&self, fault: Fault, what: SiteKind, size: u64) -> Option<Hit> {
         let site = Site {
             what,
-            qp: Some((self.params.number, &self.met)),
+            qp: Some((self.params.number, &self.site_counts)),
             size,
         };
         self.device().inject(fault, &site, self.log_limit())
@@ -335,7 +335,7 @@ impl QueuePair {
 
 impl Waiter for QueuePair {
     fn place(&self) -> &WaitPlace {
-        &self.place
+        &self.wait_place
     }
 
     /// Notifies the transport that a waiting message may find a receive now.
@@ -358,7 +358,7 @@ impl Notifies for QueuePair {
     }
 
     fn call(this: &Arc<QueuePair>, events: u32) {
-        if events & RETIRE != 0 {
+        if events & REAP != 0 {
             this.retire_sends();
             this.reap();
         }

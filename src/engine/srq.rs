@@ -35,7 +35,7 @@ use super::{
         Share, //
     },
     domain::Domain,
-    inject::What,
+    inject::SiteKind,
     looking::ProgramReceives,
     notifier::{
         notifies,
@@ -68,9 +68,9 @@ pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
     /// The queue failed: no receive is taken from it any more. Called once, and again after each
-    /// [`Called::Again`].
+    /// [`Called::Partial`].
     fn failed(&self) -> Called {
-        Called::Over
+        Called::Done
     }
 }
 
@@ -102,13 +102,13 @@ struct SrqState {
     shared: Option<KBox<ProgramReceives>>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
-    /// The limit counts; that of a new queue only after as many receives were there once.
-    primed: bool,
+    /// True if the limit counts: that of a new queue only after as many receives were there once.
+    is_limit_active: bool,
     failed: bool,
-    /// The number of queue pairs that were called and have not taken their receive yet.
-    called: u32,
-    /// The queue pairs that wait and were not called, by their places; if there is one, all
-    /// receives are for called queue pairs.
+    /// The number of queue pairs that were granted a receive and have not taken it yet.
+    granted: u32,
+    /// The queue pairs that wait without a grant, by their places; if there is one, all receives
+    /// are granted.
     waiting: RBTree<u64, Arc<dyn Waiter>>,
     /// A node for every user that does not wait.
     nodes: KVec<WaiterNode>,
@@ -123,7 +123,7 @@ type WaiterNode = RBTreeNodeReservation<u64, Arc<dyn Waiter>>;
 /// The place of a queue pair that does not wait.
 const NOT_WAITING: u64 = 0;
 /// The place of a queue pair that waited, and was called: there is a receive for it.
-const CALLED: u64 = 1;
+const GRANTED: u64 = 1;
 /// The lowest place of a queue pair that waits.
 const FIRST_PLACE: u64 = 2;
 
@@ -162,15 +162,15 @@ impl SharedReceive {
         max_sge: u32,
         events: KBox<dyn SrqEvents>,
     ) -> Result<Arc<Self>> {
-        domain.device().may_make(What::SharedReceive)?;
+        domain.device().may_make(SiteKind::SharedReceive)?;
         let share = domain.share(Quota::SharedReceives)?;
         let inner = SrqState {
             ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge, domain.gfp())?),
             shared: None,
             limit: 0,
-            primed: false,
+            is_limit_active: false,
             failed: false,
-            called: 0,
+            granted: 0,
             waiting: RBTree::new(),
             nodes: KVec::new(),
             users: 0,
@@ -213,16 +213,16 @@ impl SharedReceive {
         if limit > self.depth() {
             return Err(EINVAL);
         }
-        self.set_threshold(limit);
+        self.set_any_limit(limit);
         Ok(())
     }
 
     /// Sets the limit like [`SharedReceive::set_limit`], but also above the depth: then the event
     /// comes at once.
-    pub(crate) fn set_threshold(self: &Arc<Self>, threshold: u32) {
+    pub(crate) fn set_any_limit(self: &Arc<Self>, limit: u32) {
         let mut inner = self.inner.lock();
-        inner.limit = threshold;
-        inner.primed = true;
+        inner.limit = limit;
+        inner.is_limit_active = true;
         let events = inner.take_limit_event();
         drop(inner);
         self.raise(events);
@@ -234,8 +234,8 @@ impl SharedReceive {
     pub(crate) fn preset_limit(&self, limit: u32) {
         let mut inner = self.inner.lock();
         inner.limit = limit;
-        inner.primed = false;
-        inner.prime();
+        inner.is_limit_active = false;
+        inner.activate_limit();
     }
 
     /// Fails the queue for good: no receive is taken any more, and none is posted. Any context.
@@ -266,8 +266,8 @@ impl SharedReceive {
         let room = inner.ring.room().ok_or(PostError::Full)?;
         room.post_receive(posted)?;
         trace::event!(post_recv, room.post_recv_args(self.domain.device(), 0));
-        inner.prime();
-        let called = inner.call_next();
+        inner.activate_limit();
+        let called = inner.grant_next();
         drop(inner);
         drop(called);
         Ok(())
@@ -315,9 +315,9 @@ impl SharedReceive {
         let mut inner = self.inner.lock();
         match place.0.xchg(NOT_WAITING, Relaxed) {
             NOT_WAITING => None,
-            CALLED => {
-                inner.called -= 1;
-                inner.call_next()
+            GRANTED => {
+                inner.granted -= 1;
+                inner.grant_next()
             }
             wait_seq => inner.take_out(wait_seq),
         }
@@ -332,20 +332,20 @@ impl SharedReceive {
         let mut inner = self.inner.lock();
         let place = &qp.place().0;
         let wait_seq = place.load(Relaxed);
-        if !inner.primed {
-            inner.prime_shared();
+        if !inner.is_limit_active {
+            inner.activate_limit_shared();
         }
         let may_take = match wait_seq {
             NOT_WAITING => {
-                inner.called < inner.ring.len() || inner.fetch_for_next(self.domain.device())
+                inner.granted < inner.ring.len() || inner.fetch_for_next(self.domain.device())
             }
-            _ => wait_seq == CALLED,
+            _ => wait_seq == GRANTED,
         };
         if may_take && !inner.failed && inner.ring.oldest().take(&mut receive.sges) {
-            if wait_seq == CALLED {
+            if wait_seq == GRANTED {
                 place.store(NOT_WAITING, Relaxed);
-                inner.called -= 1;
-                self.look_for_next(&mut inner);
+                inner.granted -= 1;
+                self.look_if_waiting(&mut inner);
             }
             let events = inner.take_limit_event();
             drop(inner);
@@ -408,27 +408,27 @@ impl SrqState {
     }
 
     /// Calls the first waiter, if a receive is left for it; to be dropped without the lock.
-    fn call_next(&mut self) -> Option<Arc<dyn Waiter>> {
-        if self.failed || self.called >= self.ring.len() {
+    fn grant_next(&mut self) -> Option<Arc<dyn Waiter>> {
+        if self.failed || self.granted >= self.ring.len() {
             return None;
         }
         let wait_seq = *self.waiting.cursor_front()?.current().0;
         let qp = self.take_out(wait_seq)?;
-        qp.place().0.store(CALLED, Relaxed);
-        self.called += 1;
+        qp.place().0.store(GRANTED, Relaxed);
+        self.granted += 1;
         qp.receive_arrived();
         Some(qp)
     }
 
     /// Lets the limit of a new queue count once enough receives are there.
-    fn prime(&mut self) {
-        self.primed |= self.ring.len() >= self.limit || self.posted() >= self.limit;
+    fn activate_limit(&mut self) {
+        self.is_limit_active |= self.ring.len() >= self.limit || self.posted() >= self.limit;
     }
 
     /// Returns `LIMIT`, and turns the limit off, if the event is due; else 0.
     fn take_limit_event(&mut self) -> u32 {
         let enough = self.limit == 0 || self.ring.len() >= self.limit;
-        if enough || !self.primed || self.failed || self.posted() >= self.limit {
+        if enough || !self.is_limit_active || self.failed || self.posted() >= self.limit {
             return 0;
         }
         self.limit = 0;
@@ -451,7 +451,7 @@ impl Notifies for SharedReceive {
         if events & LIMIT != 0 {
             this.events.limit_reached();
         }
-        if events & FAILED != 0 && this.events.failed() == Called::Again {
+        if events & FAILED != 0 && this.events.failed() == Called::Partial {
             this.raise(FAILED);
         }
     }

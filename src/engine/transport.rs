@@ -64,9 +64,9 @@ pub(crate) struct Peer {
     pub(crate) is_of_program: bool,
     /// The time since which a message of this end has waited for a receive there, in milliseconds
     /// of monotonic time.
-    pub(crate) awaited_since_ms: Option<u64>,
+    pub(crate) own_wait_since_ms: Option<u64>,
     /// The time since which a message from there has waited for a receive of this end.
-    pub(crate) awaits_since_ms: Option<u64>,
+    pub(crate) peer_wait_since_ms: Option<u64>,
 }
 
 /// The owner of a connection, which has set it up and is notified, once, that it is gone.

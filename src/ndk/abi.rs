@@ -66,13 +66,13 @@ use crate::{
 };
 
 use entry::{
+    in_out_value,
     on,
+    output_slice,
     posted,
     put,
     read_address,
-    room,
     slice,
-    value,
     write_address,
     Returned, //
 };

@@ -132,7 +132,7 @@ struct Closed {
     event: Event,
     /// The callback for an end that no task waits for.
     #[pin]
-    late: SpinLockIrq<Option<DoneFn<()>>>,
+    callback: SpinLockIrq<Option<DoneFn<()>>>,
 }
 
 impl Closed {
@@ -140,14 +140,14 @@ impl Closed {
     fn new() -> Result<Arc<Self>, NtStatus> {
         let closed = pin_init!(Self {
             event <- Event::new(),
-            late <- new_spinlock_irq!(None),
+            callback <- new_spinlock_irq!(None),
         });
         Arc::pin_init(closed, GFP_KERNEL).map_err(no_memory)
     }
 
     /// Reports that the close is over.
     fn report(&self) {
-        let late = self.late.lock().take();
+        let late = self.callback.lock().take();
         if let Some(mut late) = late {
             late.call(());
         }
@@ -158,7 +158,7 @@ impl Closed {
 /// The use of the device, and the queues that fail when the device goes.
 pub(super) struct AdapterState {
     client: Option<ClientUse>,
-    gone: bool,
+    is_device_gone: bool,
     pub(super) cqs: Queues<CompletionQueue>,
     pub(super) srqs: Queues<SharedReceive>,
     /// Reports the end of the close. Allocated at the open: a close does not fail.
@@ -197,7 +197,7 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
     let ended = closed.clone();
     let state = AdapterState {
         client: None,
-        gone: false,
+        is_device_gone: false,
         cqs: RBTree::new(),
         srqs: RBTree::new(),
         waiter: Some(done(GFP_KERNEL, move |()| ended.report())?),
@@ -221,7 +221,7 @@ impl Client for Object<Adapter> {
     /// Fails every queue, which tells its consumer to close. No queue is made afterwards.
     fn device_gone(&self) {
         let mut state = self.state.lock();
-        state.gone = true;
+        state.is_device_gone = true;
         let cqs = core::mem::take(&mut state.cqs);
         let srqs = core::mem::take(&mut state.srqs);
         drop(state);
@@ -242,14 +242,14 @@ impl Adapter {
 
     /// `ADAPTER_NOT_READY` once the device is going. Any context.
     pub(super) fn check_there(&self) -> Result<(), NtStatus> {
-        NtStatus::ADAPTER_NOT_READY.when(self.state.lock().gone)
+        NtStatus::ADAPTER_NOT_READY.when(self.state.lock().is_device_gone)
     }
 
     /// Adds a queue to those that fail when the device goes. May sleep.
     pub(super) fn add<T>(&self, queues: QueuesOf<T>, queue: &Arc<T>) -> Result {
         let node = RBTreeNode::new(Arc::as_ptr(queue).addr(), queue.clone(), GFP_KERNEL)?;
         let mut state = self.state.lock();
-        if state.gone {
+        if state.is_device_gone {
             drop(state);
             return Err(ENODEV);
         }
@@ -280,7 +280,7 @@ impl Object<Adapter> {
         if softirq::is_here() {
             kernel::pr_warn_once!("an adapter was closed from inside a callback\n");
             // The close always pends: the end may sleep.
-            *self.closed.late.lock() = late;
+            *self.closed.callback.lock() = late;
             let _ = self.close(waiter);
             return false;
         }

@@ -39,14 +39,14 @@ pub(crate) fn done<A: 'static>(
 }
 
 /// Calls a consumer, with softirqs off.
-pub(crate) fn consumer<R>(call: impl FnOnce() -> R) -> R {
+pub(crate) fn call_consumer<R>(call: impl FnOnce() -> R) -> R {
     // Softirqs are off already in softirq, and with interrupts off.
     let _softirqs_off = BhDisabled::enter();
     call()
 }
 
 /// Runs work, in which allocations fail where a test has planned so.
-pub(crate) fn planned<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn with_planned_faults<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(ndk_kunit)]
     let _fault = crate::sys::fault::begin_planned();
     work()

@@ -31,7 +31,7 @@ use self::link::{
 };
 
 use super::{
-    call::planned,
+    call::with_planned_faults,
     endpoint::route,
     prelude::*,
     qp::Qp, //
@@ -89,7 +89,7 @@ impl ObjectType for Connector {
             Some(qp),
         ) = (stage, qp)
         {
-            qp.set_live(false);
+            qp.set_connected(false);
             qp.engine().fail();
         }
     }
@@ -187,7 +187,7 @@ impl Connector {
         mut out: Room<'_, u8>,
     ) -> Result<ConnectionData, NtStatus> {
         let state = self.inner.state.lock();
-        NtStatus::CONNECTION_INVALID.unless(state.has_heard())?;
+        NtStatus::CONNECTION_INVALID.unless(state.has_peer_data())?;
         out.put_all(&state.private_data);
         Ok(ConnectionData {
             limits: state.limits,
@@ -237,7 +237,7 @@ impl Connector {
         };
         state.stage = ConnectorStage::Over;
         let qp = state.attempt.qp();
-        let lost = state.lost;
+        let lost = state.is_end_reported;
         drop(state);
         let was_there = match stage {
             ConnectorStage::Incoming => request.reject(private_data).is_ok(),
@@ -269,7 +269,7 @@ impl Object<Connector> {
             Some(qp),
             done,
         )?;
-        self.go_on(move |this| {
+        self.answer_later(move |this| {
             if let Err(status) = this.try_connect(source, remote, limits, private_data) {
                 this.inner.fail(status, ConnectorStage::Idle);
             }
@@ -290,7 +290,7 @@ impl Object<Connector> {
             done,
         )?;
         self.inner.state.lock().attempt.user = user;
-        self.go_on(Self::end_complete)
+        self.answer_later(Self::end_complete)
     }
 
     /// `Accept`, and with a reason for its user `AcceptEx` (CONN-09, CONN-19). Any context.
@@ -313,7 +313,7 @@ impl Object<Connector> {
         )?;
         self.inner.state.lock().attempt.user = user;
         let qp = qp.clone();
-        self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
+        self.answer_later(move |this| this.end_accept(&qp, limits, &private_data))
     }
 
     /// `Disconnect`: posted requests are carried out first, deferred requests are not (CONN-14).
@@ -323,11 +323,11 @@ impl Object<Connector> {
         let stage = state.stage;
         let qp = state.attempt.qp();
         let (ConnectorStage::Connected | ConnectorStage::Left, Some(qp), None) =
-            (stage, qp, &state.ended)
+            (stage, qp, &state.unreported_call)
         else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
-        qp.set_live(false);
+        qp.set_connected(false);
         if stage == ConnectorStage::Left {
             state.stage = ConnectorStage::Over;
             drop(state);
@@ -355,7 +355,7 @@ impl Object<Connector> {
         NtStatus::INVALID_PARAMETER.unless(qp.is_none_or(|qp| qp.is_of(&self.owner)))?;
         let mut state = self.inner.state.lock();
         // Until the consumer is notified of the end of the last call, the next call is refused.
-        if state.stage != from || state.ended.is_some() {
+        if state.stage != from || state.unreported_call.is_some() {
             // With a queue pair the call is for a connection: a second one is `CONNECTION_ACTIVE`.
             return Err(match (state.stage, qp) {
                 (
@@ -380,9 +380,9 @@ impl Object<Connector> {
     }
 
     /// Continues in process context; without memory, undoes `begin`.
-    fn go_on(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
+    fn answer_later(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
         let this = self.clone();
-        let task = move || planned(|| work(&this));
+        let task = move || with_planned_faults(|| work(&this));
         let spawned = self.device().host.threads.spawn(GFP_ATOMIC, task);
         if spawned.is_ok() {
             return Ok(Progress::Pending);
@@ -427,9 +427,9 @@ impl Object<Connector> {
             remote_is_here: netdev.is_local_addr(remote.ip()),
             qp,
             limits,
-            confirms: true,
+            wants_confirmation: true,
             // A full backlog is a refusal (CONN-02).
-            waits: false,
+            retries_when_full: false,
             private_data,
             events,
         };
@@ -460,13 +460,13 @@ impl Object<Connector> {
                 .inner
                 .fail(NtStatus::CONNECTION_INVALID, ConnectorStage::Idle);
         };
-        if state.attempt.link.is_none() && !state.lost {
+        if state.attempt.link.is_none() && !state.is_end_reported {
             state.use_link();
         }
         drop(state);
         match request.confirm() {
             // The confirmation of this side was taken.
-            Ok(()) => self.inner.up(|state| {
+            Ok(()) => self.inner.finish_connect(|state| {
                 state.attempt.link.is_some() && state.stage == ConnectorStage::Completing
             }),
             Err(why) => self.inner.fail(why.into(), ConnectorStage::Idle),

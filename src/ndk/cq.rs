@@ -76,12 +76,12 @@ impl CqUsers {
     pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) -> Called {
         for _ in 0..FAILED_AT_ONCE {
             let Some((at, qp)) = self.first(self.failed_below.load(Relaxed)) else {
-                return Called::Over;
+                return Called::Done;
             };
             fail(&qp);
             self.failed_below.store(at + 1, Relaxed);
         }
-        Called::Again
+        Called::Partial
     }
 
     /// The first queue pair at the address `from` or above.
@@ -102,12 +102,12 @@ pub(crate) struct Cq {
 }
 
 /// The targets of a queue's events: the consumer, and the queue pairs that use the queue.
-pub(super) struct QueueEvents<U> {
+pub(super) struct QueueTargets<U> {
     pub(super) user: U,
     pub(super) users: Arc<CqUsers>,
 }
 
-impl<U> QueueEvents<U> {
+impl<U> QueueTargets<U> {
     /// Targets without a queue pair. May sleep.
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
         let users = pin_init!(CqUsers {
@@ -119,7 +119,7 @@ impl<U> QueueEvents<U> {
     }
 }
 
-impl CqEvents for QueueEvents<CqUser> {
+impl CqEvents for QueueTargets<CqUser> {
     fn notify(&self, failure: Option<Failure>) {
         (self.user)(match failure {
             None => NtStatus::SUCCESS,
@@ -154,7 +154,7 @@ impl Object<Adapter> {
         // No processor has this number: it stands for the processor that completes.
         let cpu = cpu.unwrap_or_else(cpu::count_ids);
         self.defer(done, move |this| {
-            let events = QueueEvents::new(user)?;
+            let events = QueueTargets::new(user)?;
             let users = events.users.clone();
             let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events, false);
             let cq = Cq {
@@ -162,7 +162,7 @@ impl Object<Adapter> {
                 engine: engine.map_err(no_memory)?,
                 users,
             };
-            Object::start(this.device(), this.alone(), cq, |cq| {
+            Object::start(this.device(), this.sole_antecedent(), cq, |cq| {
                 this.add(|state| &mut state.cqs, &cq.engine)
             })
         })
@@ -235,7 +235,7 @@ impl Cq {
                 return;
             }
         };
-        self.engine.arm(arm, MissedEvents::Report);
+        self.engine.arm(arm, MissedEvents::SatisfyArm);
     }
 
     /// `GetCqResults` and `GetCqResultsEx`: takes up to `most` results out, in order. Any context.

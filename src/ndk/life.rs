@@ -33,8 +33,8 @@ use kernel::{
 
 use super::{
     call::{
-        consumer,
-        planned, //
+        call_consumer,
+        with_planned_faults, //
     },
     prelude::*, //
 };
@@ -181,11 +181,11 @@ impl<T: ObjectType> Object<T> {
     where
         Error: From<E>,
     {
-        Object::new(&self.device, self.alone(), object, flags).map_err(no_memory)
+        Object::new(&self.device, self.sole_antecedent(), object, flags).map_err(no_memory)
     }
 
     /// This object as the only antecedent.
-    pub(super) fn alone(self: &Arc<Self>) -> Antecedents {
+    pub(super) fn sole_antecedent(self: &Arc<Self>) -> Antecedents {
         [Some(self.new_use()), None, None, None]
     }
 
@@ -199,8 +199,8 @@ impl<T: ObjectType> Object<T> {
     ) -> Answer {
         let (this, object_use) = (self.clone(), self.new_use());
         let task = move || {
-            let result = planned(|| work(&this));
-            consumer(|| done.call(result));
+            let result = with_planned_faults(|| work(&this));
+            call_consumer(|| done.call(result));
             drop((done, this));
             // Last: the waiter for the end of this use may be gone for good afterwards.
             drop(object_use);
@@ -311,11 +311,11 @@ impl<T: ObjectType> WorkItem for Object<T> {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        planned(|| this.object.end());
+        with_planned_faults(|| this.object.end());
         let done = this.closing.lock().done.take();
         if let Some(mut done) = done {
-            consumer(|| done.call(()));
+            call_consumer(|| done.call(()));
         }
-        planned(|| this.release_antecedents());
+        with_planned_faults(|| this.release_antecedents());
     }
 }

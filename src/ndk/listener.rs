@@ -16,7 +16,7 @@ use kernel::sync::atomic::{
 };
 
 use super::{
-    call::consumer,
+    call::call_consumer,
     connector::Connector,
     endpoint::reserve,
     prelude::*, //
@@ -29,7 +29,7 @@ use crate::engine::{
     },
     counters::Counter,
     device::RdmaDevice,
-    inject::What, //
+    inject::SiteKind, //
 };
 
 /// Takes a connector for each request. Called with softirqs off, also concurrently.
@@ -122,7 +122,7 @@ impl Object<Listener> {
 
     fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<ListenerState, NtStatus> {
         let device = self.owner.device();
-        device.may_make(What::Listener).map_err(no_memory)?;
+        device.may_make(SiteKind::Listener).map_err(no_memory)?;
         let held = reserve(&self.owner, at)?;
         let at = held.addr();
         // Events may come before the call has ended.
@@ -144,7 +144,7 @@ impl Object<Listener> {
         let connector = self.owner.incoming(listener_use.again(), request)?;
         let user = self.user.clone();
         let task = move || {
-            consumer(|| (**user)(connector));
+            call_consumer(|| (**user)(connector));
             drop(listener_use);
         };
         self.device().host.threads.spawn(GFP_KERNEL, task)

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
-        inject::What,
+        inject::SiteKind,
         limits::{
             MAX_MESSAGE,
             MAX_SGES, //
@@ -245,7 +245,7 @@ impl Mr {
             Ok(()) => fast.remote = token,
             Err(_) => {
                 let regions = &self.domain.device().regions;
-                regions.unstage(token.index(), number);
+                regions.drop_staged(token.index(), number);
             }
         }
         posted
@@ -290,7 +290,7 @@ impl Object<Mr> {
             binding: None,
         };
         let device = self.domain.device();
-        device.may_make(What::Region)?;
+        device.may_make(SiteKind::Region)?;
         device.regions.add_fixed(spans, attr)
     }
 
@@ -349,7 +349,7 @@ impl Object<Mr> {
         self.begin(true)?;
         self.change(MrState::Idle, done, move |this| {
             let device = this.domain.device();
-            device.may_make(What::Region)?;
+            device.may_make(SiteKind::Region)?;
             let regions = &device.regions;
             // CAST: widening.
             let own = regions.add_fast_steady(this.domain.id(), pages as usize)?;
@@ -374,7 +374,7 @@ pub(crate) struct Lam {
 
 /// The reason why a mapping was not built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoLam {
+pub(crate) enum LamError {
     /// The buffer is too small for this many pages.
     TooSmall(u32),
     /// The range is empty, or not a contiguous part of the chain.
@@ -385,24 +385,28 @@ pub(crate) enum NoLam {
 ///
 /// A logical address is the address under which the kernel maps the page for good. The call maps no
 /// memory, so a mapping needs no release. Any context.
-pub(crate) fn build_lam(chain: &MdlChain, len: u64, mut out: Room<'_, u64>) -> Result<Lam, NoLam> {
+pub(crate) fn build_lam(
+    chain: &MdlChain,
+    len: u64,
+    mut out: Room<'_, u64>,
+) -> Result<Lam, LamError> {
     if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
-        return Err(NoLam::Invalid);
+        return Err(LamError::Invalid);
     }
     let offset = chain.base() % PAGE_SIZE;
     let pages = offset
         .checked_add(len)
-        .ok_or(NoLam::Invalid)?
+        .ok_or(LamError::Invalid)?
         .div_ceil(PAGE_SIZE);
-    let pages = u32::try_from(pages).map_err(|_| NoLam::Invalid)?;
+    let pages = u32::try_from(pages).map_err(|_| LamError::Invalid)?;
     // CAST: widening.
     if out.len() < pages as usize {
-        return Err(NoLam::TooSmall(pages));
+        return Err(LamError::TooSmall(pages));
     }
     let mut at = 0..pages as usize;
     let fits = chain.each_page(len, |page| at.next().is_some_and(|at| out.put(at, page)));
     if !fits {
-        return Err(NoLam::Invalid);
+        return Err(LamError::Invalid);
     }
     Ok(Lam {
         pages,

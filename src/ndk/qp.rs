@@ -132,7 +132,7 @@ pub(crate) struct Qp {
     /// The users of the two completion queues and of the shared queue.
     users: [Option<Arc<CqUsers>>; 3],
     /// Connected in the sense of this face.
-    live: AtomicFlag,
+    is_connected: AtomicFlag,
     flushed: AtomicFlag,
 }
 
@@ -213,7 +213,7 @@ impl Qp {
             receive_cq: receive.engine().clone(),
             shared: srq.as_ref().map(|s| s.engine().clone()),
             events: KBox::new(Silent, GFP_KERNEL)?,
-            cookie: context,
+            qp_context: context,
             flush_on_disconnect: false,
             number: pd.device().host.next_qp_number(),
         };
@@ -229,7 +229,7 @@ impl Qp {
                 Some(initiator.users.clone()),
                 srq.as_ref().map(|s| s.users.clone()),
             ],
-            live: AtomicFlag::new(false),
+            is_connected: AtomicFlag::new(false),
             flushed: AtomicFlag::new(false),
         };
         Object::start(pd.device(), antecedents, qp, |qp| {
@@ -264,8 +264,8 @@ impl Qp {
     }
 
     /// Marks the queue pair as connected, or not, in the sense of this face.
-    pub(super) fn set_live(&self, live: bool) {
-        self.live.store(live, Release);
+    pub(super) fn set_connected(&self, live: bool) {
+        self.is_connected.store(live, Release);
     }
 
     /// Fails if a connection may not be made with the queue pair (CONN-07, CONN-17).
@@ -280,7 +280,7 @@ impl Qp {
     /// The engine's flags for a request with `flags`; an error if the request may not be posted.
     fn admit(&self, allowed: u32, flags: u32) -> Result<SendFlags, NtStatus> {
         NtStatus::CONNECTION_INVALID
-            .when(!self.live.load(Acquire) || self.engine.state() != QpState::Rts)?;
+            .when(!self.is_connected.load(Acquire) || self.engine.state() != QpState::Rts)?;
         NtStatus::INVALID_PARAMETER.when(flags & !allowed != 0)?;
         let set = [
             (flags & SILENT_SUCCESS == 0, SendFlag::Signaled),
@@ -311,7 +311,7 @@ impl Qp {
         let mut posting = self.engine.posting();
         let accepted = self.post_to(&mut posting, posted, (request, pages), flags);
         match accepted {
-            Ok(()) if flags & DEFER != 0 => posting.leave(),
+            Ok(()) if flags & DEFER != 0 => posting.end_without_doorbell(),
             Ok(()) => posting.ring_doorbell(),
             Err(_) => {
                 posting.release();
@@ -384,7 +384,7 @@ impl Qp {
     /// `Flush`: cancels all posted requests and receives (FLSH-01 to FLSH-05). Any context.
     pub(crate) fn flush(&self) {
         self.flushed.store(true, Relaxed);
-        self.set_live(false);
+        self.set_connected(false);
         self.engine.fail();
     }
 }

@@ -7,7 +7,7 @@ use super::{
     cq::{
         CqUser,
         CqUsers,
-        QueueEvents, //
+        QueueTargets, //
     },
     memory::checked,
     pd::Pd,
@@ -62,7 +62,7 @@ pub(crate) struct Srq {
     has_user: bool,
 }
 
-impl SrqEvents for QueueEvents<SrqUser> {
+impl SrqEvents for QueueTargets<SrqUser> {
     fn limit_reached(&self) {
         if let Some(user) = &self.user {
             user(NtStatus::SUCCESS);
@@ -72,7 +72,7 @@ impl SrqEvents for QueueEvents<SrqUser> {
     fn failed(&self) -> Called {
         // No completion follows (SRQ-09).
         let called = self.users.fail(QueuePair::fail_unreported);
-        if let Some(user) = self.user.as_ref().filter(|_| called == Called::Over) {
+        if let Some(user) = self.user.as_ref().filter(|_| called == Called::Done) {
             user(NtStatus::INTERNAL_ERROR);
         }
         called
@@ -105,7 +105,7 @@ impl Srq {
     /// Creates a shared queue. May sleep.
     fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
         let has_user = user.is_some();
-        let events = QueueEvents::new(user)?;
+        let events = QueueTargets::new(user)?;
         let users = events.users.clone();
         let engine = SharedReceive::new(pd.domain.clone(), sizes.depth, sizes.sges, events);
         let srq = Self {
@@ -114,7 +114,7 @@ impl Srq {
             users,
             has_user,
         };
-        Object::start(pd.device(), pd.alone(), srq, |srq| {
+        Object::start(pd.device(), pd.sole_antecedent(), srq, |srq| {
             if has_user {
                 srq.engine.preset_limit(sizes.threshold);
             }
@@ -172,7 +172,7 @@ impl Object<Srq> {
 
     fn arm(&self, threshold: u32) {
         if threshold != 0 && self.has_user {
-            self.engine.set_threshold(threshold);
+            self.engine.set_any_limit(threshold);
         }
     }
 }

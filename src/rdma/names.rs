@@ -77,7 +77,7 @@ impl<T: Operations> PinnedDrop for NameClient<T> {
 /// # Safety
 ///
 /// `ib` is registered during the call, and the core's lock of all names is held.
-unsafe fn pass_on<T: Operations>(ib: *mut bindings::ib_device) -> bool {
+unsafe fn report_name<T: Operations>(ib: *mut bindings::ib_device) -> bool {
     // SAFETY: The caller says that the device is registered during the call.
     let device = unsafe { device::own::<T>(ib) };
     let is_own = device.is_some();
@@ -96,7 +96,7 @@ unsafe fn pass_on<T: Operations>(ib: *mut bindings::ib_device) -> bool {
 /// `ib` is registered during the call, and the core's lock of all names is held.
 unsafe extern "C" fn added<T: Operations>(ib: *mut bindings::ib_device) -> c_int {
     // SAFETY: The caller says the same.
-    match unsafe { pass_on::<T>(ib) } {
+    match unsafe { report_name::<T>(ib) } {
         true => 0,
         false => EOPNOTSUPP.to_errno(),
     }
@@ -109,7 +109,7 @@ unsafe extern "C" fn added<T: Operations>(ib: *mut bindings::ib_device) -> c_int
 /// As [`added`].
 unsafe extern "C" fn renamed<T: Operations>(ib: *mut bindings::ib_device, _data: *mut c_void) {
     // SAFETY: The caller says the same.
-    unsafe { pass_on::<T>(ib) };
+    unsafe { report_name::<T>(ib) };
 }
 
 /// C: `ib_client.remove`: the device goes, or moves to another namespace.

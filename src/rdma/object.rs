@@ -41,14 +41,14 @@ impl IbObject for bindings::ib_pd {
 pub(crate) type Pd<T> = Object<bindings::ib_pd, <T as Operations>::Pd>;
 
 /// C objects that uverbs may make for a program.
-pub(super) trait OfProgram {
+pub(super) trait UserObject {
     /// Returns true if a program made the object.
     fn is_of_program(&self) -> bool;
 }
 
 macro_rules! of_program {
     ($($type:ident),*) => {$(
-        impl<P> OfProgram for Object<bindings::$type, P> {
+        impl<P> UserObject for Object<bindings::$type, P> {
             #[inline]
             fn is_of_program(&self) -> bool {
                 // SAFETY: The core sets the pointer before it asks for the object's creation, and

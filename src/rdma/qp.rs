@@ -89,7 +89,7 @@ impl Number {
 
 impl QpPrivate {
     /// Ends the lookup of the queue pair by its number. Process context.
-    pub(super) fn hide(&self) {
+    pub(super) fn unpublish(&self) {
         if let Some(qpn) = self.number.qpn() {
             qpn.unpublish();
         }
@@ -103,10 +103,10 @@ impl QpPrivate {
     /// Returns true if the calling task may look the queue pair up: a task of the owning process,
     /// or for a queue pair of the kernel the task that changed it last, as rdma_cm does just before
     /// it connects the queue pair. Any context that belongs to a task.
-    fn may_be_asked_for(&self) -> bool {
+    fn may_look_up(&self) -> bool {
         match &self.owner {
             Owner::Kernel => self.changed_by.load(Relaxed) == Task::current_raw().addr(),
-            program => program.may_ask(),
+            program => program.admits_caller(),
         }
     }
 
@@ -116,7 +116,7 @@ impl QpPrivate {
     }
 
     /// Waits for the references of iw_cm, and ends the upcalls. Process context, after
-    /// [`QpPrivate::hide`].
+    /// [`QpPrivate::unpublish`].
     pub(super) fn end(&self) {
         self.cm.finish();
         self.target.close();
@@ -249,11 +249,11 @@ pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
         // SAFETY: By the contract; the end of a queue pair unpublishes it first, and then waits for
         // references.
         let qp = unsafe { Qp::<T>::from_raw(qp.cast()) };
-        let is_askable = qp.may_connect() && qp.private().may_be_asked_for();
-        if is_askable {
+        let may_be_found = qp.may_connect() && qp.private().may_look_up();
+        if may_be_found {
             qp.private().cm.get();
         }
-        is_askable
+        may_be_found
     }
     // CAST: Numbers have 24 bits; a negative number becomes one that is not in the table.
     // SAFETY: Only initialised queue pairs of `T` are published, and `hold` is called under the

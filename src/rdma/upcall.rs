@@ -59,7 +59,7 @@ impl<C> UpcallTarget<C> {
     pub(super) fn close(&self) {
         // An error means that the gate was closed already, which is as good.
         let _ = self.0.close(None);
-        self.0.wait_until_left();
+        self.0.wait_until_unused();
     }
 
     /// Calls `f` with the target, unless the gate is closed.

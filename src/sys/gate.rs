@@ -10,13 +10,13 @@
 //! whole state is one atomic word, so an entry costs one atomic operation and so does leaving.
 //!
 //! ```text
-//!            Opening::open(key)                 close(key)
-//!   closed ----------------------> open -------------------------> closing --(last leave)--> closed
+//!            Opening::open(key)             close(key)
+//!   closed ---------------------> open -------------------> closing --(last leave)--> closed
 //!     ^ begin(): only here is `&mut T` given out
 //! ```
 //!
-//! Context: any, except for [`Gate::wait_until_left`], which may sleep. No other function sleeps or
-//! spins without bound.
+//! Context: any, except for [`Gate::wait_until_unused`], which may sleep. No other function sleeps
+//! or spins without bound.
 //!
 //! Tests: `sys/tests/gate.rs`.
 
@@ -53,16 +53,16 @@ const WAITED: u64 = 1 << 42;
 const WATCHED: u64 = 1 << 43;
 
 /// A callback for a gate that has neither an entry nor an [`Opening`] any more. At least one call
-/// answers each [`Gate::watch`] that returns true; one call may answer several.
+/// answers each [`Gate::request_drain_call`] that returns true; one call may answer several.
 pub(crate) trait Watcher {
     /// Called when the last entry has left or the [`Opening`] has ended; by now the gate may be in
     /// use again. Any context, under the locks of the caller that left.
-    fn left(&self);
+    fn drained(&self);
 }
 
 /// No watcher.
 impl Watcher for () {
-    fn left(&self) {}
+    fn drained(&self) {}
 }
 
 /// A value that is shared while open and exclusive while closed and drained.
@@ -78,7 +78,7 @@ impl Watcher for () {
 pub(crate) struct Gate<T, W: Watcher = ()> {
     word: Atomic<u64>,
     value: UnsafeCell<T>,
-    /// The watcher that [`Gate::watch`] has called.
+    /// The watcher that [`Gate::request_drain_call`] has called.
     #[pin]
     pub(crate) watcher: W,
 }
@@ -125,7 +125,7 @@ impl<T, W: Watcher> Gate<T, W> {
     /// if the watcher will be called, or has been by now; returns false, without a call, if the
     /// gate is open or has neither already. The effects of the entries are visible to the watcher,
     /// and after false.
-    pub(crate) fn watch(&self) -> bool {
+    pub(crate) fn request_drain_call(&self) -> bool {
         let asked = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
             busy if busy & OPEN == 0 && busy != 0 => Ok(word | WATCHED),
             _ => Err(()),
@@ -144,7 +144,7 @@ impl<T, W: Watcher> Gate<T, W> {
         if old & WATCHED != 0 {
             // Cleared first: a later request causes another call.
             let Ok(_) = self.update(|word| Ok::<_, Infallible>(word & !WATCHED));
-            self.watcher.left();
+            self.watcher.drained();
         }
     }
 
@@ -235,7 +235,7 @@ impl<T, W: Watcher> Gate<T, W> {
     /// Waits until the gate has neither an entry nor an [`Opening`], or was opened again. The
     /// effects of the entries are visible then. One task at a time: the one that closes the gate.
     /// May sleep.
-    pub(crate) fn wait_until_left(&self) {
+    pub(crate) fn wait_until_unused(&self) {
         // Set before the test for entries: the last entry sees the bit as it leaves.
         let waits = self.update(|word| match word & (ENTRIES | BUSY) {
             0 => Err(()),

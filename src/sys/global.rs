@@ -37,7 +37,7 @@ impl<T> Global<T> {
     }
 
     /// Runs `f` on the value under the lock; `f` only counts or moves references.
-    fn alone<R>(&self, f: impl FnOnce(&mut Option<Arc<T>>) -> R) -> R {
+    fn with_lock<R>(&self, f: impl FnOnce(&mut Option<Arc<T>>) -> R) -> R {
         // SAFETY: The lock is static, and this task does not hold it: no code that runs under it
         // calls this.
         unsafe { bindings::ndk_globals_lock() };
@@ -50,12 +50,12 @@ impl<T> Global<T> {
 
     /// The value, if one is set. May sleep.
     pub(crate) fn get(&self) -> Option<Arc<T>> {
-        self.alone(|value| value.clone())
+        self.with_lock(|value| value.clone())
     }
 
     /// Sets or takes back the value, and returns the one before. May sleep.
     pub(crate) fn replace(&self, new: Option<Arc<T>>) -> Option<Arc<T>> {
-        self.alone(|value| core::mem::replace(value, new))
+        self.with_lock(|value| core::mem::replace(value, new))
     }
 }
 

@@ -50,42 +50,42 @@ use crate::bindings;
 const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOFT;
 
 /// The time between two looks at a clock that a test has stopped, in nanoseconds.
-const LOOK_NS: u64 = 1_000_000;
+const POLL_NS: u64 = 1_000_000;
 
-/// The number of [`Leaving`] that exist.
-static LEAVING: Atomic<u32> = Atomic::new(0);
+/// The number of [`LateExpiry`] that exist.
+static LATE_EXPIRIES: Atomic<u32> = Atomic::new(0);
 
 /// A cancelled timer that has yet to run out. Dropped when the timer has run out, has left its
 /// queue, or is armed anew.
-pub(crate) struct Leaving(());
+pub(crate) struct LateExpiry(());
 
-impl Leaving {
+impl LateExpiry {
     /// Counts one more. Any context.
     pub(crate) fn begin() -> Self {
-        LEAVING.add(1, Relaxed);
+        LATE_EXPIRIES.add(1, Relaxed);
         Self(())
     }
 }
 
-impl Drop for Leaving {
+impl Drop for LateExpiry {
     fn drop(&mut self) {
-        LEAVING.fetch_sub(1, Release);
+        LATE_EXPIRIES.fetch_sub(1, Release);
     }
 }
 
 /// Waits until each timer that was cancelled before, and runs out all the same, has called its
 /// owner. The callback returns before the end of an RCU grace period that begins after the wait.
 /// May sleep.
-pub(crate) fn wait_until_left() {
-    while LEAVING.load(Acquire) > 0 {
+pub(crate) fn wait_for_late_expiries() {
+    while LATE_EXPIRIES.load(Acquire) > 0 {
         fsleep(Delta::from_millis(1));
     }
 }
 
 /// The state of a timer that is queued or whose callback is about to run.
-struct Held<T> {
+struct ArmedState<T> {
     owner: Arc<T>,
-    leaving: Option<Leaving>,
+    late_expiry: Option<LateExpiry>,
 }
 
 /// A timer embedded in a `T`.
@@ -101,7 +101,7 @@ pub(crate) struct HrTimer<T: Expires> {
     #[pin]
     timer: Opaque<bindings::hrtimer>,
     #[pin]
-    owner: SpinLockIrq<Option<Held<T>>>,
+    owner: SpinLockIrq<Option<ArmedState<T>>>,
     due: Due,
 }
 
@@ -138,13 +138,13 @@ impl<T: Expires> HrTimer<T> {
         let mut slot = self.owner.lock();
         // INVARIANT: The timer is queued below, under the lock, with a reference to the `T` that
         // contains it.
-        let held = slot.get_or_insert_with(|| Held {
+        let held = slot.get_or_insert_with(|| ArmedState {
             owner: owner.clone(),
-            leaving: None,
+            late_expiry: None,
         });
-        held.leaving = None;
+        held.late_expiry = None;
         let looks = self.due.arm(ns);
-        self.start(if looks { LOOK_NS } else { ns });
+        self.start(if looks { POLL_NS } else { ns });
     }
 
     /// Queues the timer. Called under the lock of `owner`, which holds a reference.
@@ -178,13 +178,13 @@ impl<T: Expires> HrTimer<T> {
     /// Has a timer whose callback runs run out now, if it is queued for a later time. Called under
     /// the lock of `owner`, whose content is `slot`.
     #[cold]
-    fn leave(&self, slot: &mut Option<Held<T>>) {
+    fn leave(&self, slot: &mut Option<ArmedState<T>>) {
         // SAFETY: The timer was initialised by `new`.
         if !unsafe { bindings::ndk_hrtimer_is_queued(self.timer.get()) } {
             return;
         }
         if let Some(held) = slot {
-            held.leaving.get_or_insert_with(Leaving::begin);
+            held.late_expiry.get_or_insert_with(LateExpiry::begin);
             // INVARIANT: The timer is queued under the lock, with the reference in `slot`.
             self.start(0);
         }
@@ -206,7 +206,7 @@ impl<T: Expires> HrTimer<T> {
     unsafe extern "C" fn fire(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
         // SAFETY: The caller says that `timer` is the field of an `HrTimer<T>`.
         let this = unsafe { container_of!(Opaque::cast_from(timer), Self, timer) };
-        let (owner, leaving) = {
+        let (owner, late_expiry) = {
             // SAFETY: By the invariant `owner` holds a reference, which keeps `this` alive until it
             // is taken below; from then on the taken reference does.
             let mut slot = unsafe { (*this).owner.lock() };
@@ -215,7 +215,7 @@ impl<T: Expires> HrTimer<T> {
                 // INVARIANT: The timer is queued under the lock, and the reference stays in
                 // `owner`.
                 // SAFETY: As above.
-                unsafe { (*this).start(LOOK_NS) };
+                unsafe { (*this).start(POLL_NS) };
                 return bindings::hrtimer_restart::HRTIMER_NORESTART;
             }
             // SAFETY: As above; the timer was initialised by `new`.
@@ -223,7 +223,7 @@ impl<T: Expires> HrTimer<T> {
                 true => (slot.as_ref().map(|held| held.owner.clone()), None),
                 // INVARIANT: The timer is not queued, and this is its callback.
                 false => match slot.take() {
-                    Some(held) => (Some(held.owner), held.leaving),
+                    Some(held) => (Some(held.owner), held.late_expiry),
                     None => (None, None),
                 },
             }
@@ -231,7 +231,7 @@ impl<T: Expires> HrTimer<T> {
         if let Some(owner) = owner {
             T::expired(owner);
         }
-        drop(leaving);
+        drop(late_expiry);
         bindings::hrtimer_restart::HRTIMER_NORESTART
     }
 }
@@ -343,7 +343,7 @@ mod tests {
         /// The result of the cancel.
         is_cancelled: Atomic<u32>,
         /// The number of timers that had yet to run out by then.
-        leaving: Atomic<u32>,
+        late_expiry: Atomic<u32>,
     }
 
     impl Expires for Undecided {
@@ -358,7 +358,9 @@ mod tests {
             this.signs
                 .is_cancelled
                 .store(u32::from(is_cancelled || again), Relaxed);
-            this.signs.leaving.store(LEAVING.load(Relaxed), Relaxed);
+            this.signs
+                .late_expiry
+                .store(LATE_EXPIRIES.load(Relaxed), Relaxed);
         }
     }
 
@@ -375,10 +377,10 @@ mod tests {
             is_gone <- Event::new(),
             times: Atomic::new(0),
             is_cancelled: Atomic::new(0),
-            leaving: Atomic::new(0),
+            late_expiry: Atomic::new(0),
         });
         let signs = Arc::pin_init(init, GFP_KERNEL)?;
-        wait_until_left();
+        wait_for_late_expiries();
         let undecided = {
             let signs = signs.clone();
             let init = pin_init!(Undecided {
@@ -390,10 +392,10 @@ mod tests {
         undecided.timer.arm(&undecided, 1_000);
         drop(undecided);
         assert!(signs.is_gone.wait_timeout(wait_ms()));
-        wait_until_left();
+        wait_for_late_expiries();
         kunit_assert_eq!(signs.times.load(Relaxed), 2);
         kunit_assert_eq!(signs.is_cancelled.load(Relaxed), 0);
-        kunit_assert_eq!(signs.leaving.load(Relaxed), 1);
+        kunit_assert_eq!(signs.late_expiry.load(Relaxed), 1);
         Ok(())
     }
 
@@ -401,13 +403,13 @@ mod tests {
     fn timer_armed_anew_after_that_keeps_nobody_waiting() -> Result {
         let alarm = alarm()?;
         let mut slot = alarm.timer.owner.lock();
-        *slot = Some(Held {
+        *slot = Some(ArmedState {
             owner: alarm.clone(),
-            leaving: Some(Leaving::begin()),
+            late_expiry: Some(LateExpiry::begin()),
         });
         drop(slot);
         alarm.timer.arm(&alarm, LONG_NS);
-        wait_until_left();
+        wait_for_late_expiries();
         assert!(alarm.timer.cancel());
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())

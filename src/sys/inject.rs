@@ -62,7 +62,7 @@ const COUNT: usize = bindings::ndk_fault_kind_NDK_FAULT_COUNT as usize;
 /// The kind of a [`Site`] that a fault meets. A fault may be told to match some kinds only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum What {
+pub(crate) enum SiteKind {
     Send = bindings::ndk_fault_what_NDK_WHAT_SEND,
     Write = bindings::ndk_fault_what_NDK_WHAT_WRITE,
     Read = bindings::ndk_fault_what_NDK_WHAT_READ,
@@ -112,7 +112,7 @@ impl FaultSide {
 #[cfg(ndk_kunit)]
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct FaultSettings {
     /// Percent of the sites that the fault meets.
     pub(crate) probability: u32,
     /// The fault hits one site in `interval`, of each queue pair.
@@ -127,12 +127,12 @@ pub(crate) struct Order {
     pub(crate) seed: u32,
     pub(crate) status: WcStatus,
     /// The only kind of site; `None` for all but receives.
-    pub(crate) what: Option<What>,
+    pub(crate) what: Option<SiteKind>,
     pub(crate) side: FaultSide,
 }
 
 #[cfg(ndk_kunit)]
-impl Order {
+impl FaultSettings {
     /// Always, without a limit.
     pub(crate) const ALWAYS: Self = Self {
         probability: 100,
@@ -171,7 +171,7 @@ pub(crate) fn needed() -> bool {
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 pub(crate) struct Site<'a> {
     /// The request, object or event there.
-    pub(crate) what: What,
+    pub(crate) what: SiteKind,
     /// The number and the counts of its queue pair; `None` for a site of no queue pair.
     pub(crate) qp: Option<(u32, &'a Counts)>,
     /// The number of bytes.
@@ -289,7 +289,7 @@ mod enabled {
             if !self.is_set(fault) {
                 return None;
             }
-            let (qp, met) = match site.qp {
+            let (qp, site_count) = match site.qp {
                 Some((qp, counts)) => (qp, counts.of(fault)),
                 None => (0, None),
             };
@@ -299,7 +299,7 @@ mod enabled {
             if !settings.matches(site.what, qp) {
                 return None;
             }
-            let (user, number) = decide::count(counts.get(), met);
+            let (user, number) = decide::count(counts.get(), site_count);
             let draw = draw(fault, settings.seed, user, number);
             if !(settings.picks(number, draw) && counts.should_fail(site.size)) {
                 return None;
@@ -356,7 +356,7 @@ mod enabled {
 
         /// Sets a fault as its files would. May sleep.
         #[cfg(ndk_kunit)]
-        pub(crate) fn set(&self, fault: Fault, order: &Order) {
+        pub(crate) fn set(&self, fault: Fault, order: &FaultSettings) {
             let order = bindings::ndk_fault_order {
                 times: order.times,
                 space: 0,
@@ -473,7 +473,7 @@ mod disabled {
 
         /// Sets no fault.
         #[cfg(ndk_kunit)]
-        pub(crate) fn set(&self, _fault: Fault, _order: &Order) {}
+        pub(crate) fn set(&self, _fault: Fault, _order: &FaultSettings) {}
 
         /// Returns false: no fault has a probability.
         pub(crate) fn is_set(&self, _fault: Fault) -> bool {

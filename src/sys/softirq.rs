@@ -212,7 +212,8 @@ const PERIOD_MS: u32 = 10;
 #[repr(align(64))]
 struct ProcessorUse {
     units: Atomic<u64>,
-    /// The time when the quota is granted anew, if some of it was used: see [`time::coarse_in`].
+    /// The time when the quota is granted anew, if some of it was used: see
+    /// [`time::coarse_deadline`].
     until: Atomic<usize>,
 }
 
@@ -289,7 +290,7 @@ impl SoftirqQuota {
         }
         SoftirqShare {
             left: used.map_or(self.most, |used| {
-                used.left(self.most, || time::coarse_in(0))
+                used.left(self.most, || time::coarse_deadline(0))
             }),
             used,
         }
@@ -313,7 +314,7 @@ impl SoftirqShare<'_> {
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
-            used.add(n, || time::coarse_in(PERIOD_MS));
+            used.add(n, || time::coarse_deadline(PERIOD_MS));
         }
     }
 }

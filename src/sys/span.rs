@@ -121,7 +121,7 @@ impl AllMemory {
     pub(crate) fn run(&self, addr: u64, most: u64) -> Option<Run<'_>> {
         let left = match most {
             0 => return Some(Run::EMPTY),
-            _ => mapped_until(addr)? - addr,
+            _ => last_mapped_byte(addr)? - addr,
         };
         // INVARIANT: memory of the direct map, where an access may fault; by the type invariant a
         // consumer answers for it. The range ends with the map's step at the latest, so it does not
@@ -331,7 +331,7 @@ unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, Copy
 
 /// The last byte of the memory map's step that `addr` is in; `None` if `addr` is no memory. Any
 /// context.
-fn mapped_until(addr: u64) -> Option<u64> {
+fn last_mapped_byte(addr: u64) -> Option<u64> {
     // SAFETY: The function looks the address up in the memory map and does not follow it.
     let until = unsafe { bindings::ndk_direct_mapped_until(addr) };
     (until != 0).then_some(until)
@@ -350,11 +350,11 @@ pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
     };
     let mut next = addr;
     loop {
-        match mapped_until(next) {
+        match last_mapped_byte(next) {
             None => return false,
             // OVERFLOW: less than `last`.
             Some(until) if until < last => next = until + 1,
-            Some(_) => return next == last || mapped_until(last).is_some(),
+            Some(_) => return next == last || last_mapped_byte(last).is_some(),
         }
     }
 }

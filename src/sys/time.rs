@@ -58,7 +58,7 @@ const fn jiffies_of(ms: u32) -> usize {
 
 /// The time `ms` milliseconds from now in jiffies, which wrap around. Any context.
 #[inline]
-pub(super) fn jiffies_in(ms: u32) -> usize {
+pub(super) fn jiffies_after(ms: u32) -> usize {
     // SAFETY: The kernel's counter is a static machine word; it changes at any time, and a volatile
     // read takes it as it is, like C's.
     let now = unsafe { (&raw const bindings::jiffies).read_volatile() };
@@ -68,13 +68,13 @@ pub(super) fn jiffies_in(ms: u32) -> usize {
 /// The time `ms` milliseconds from now by a clock that is cheap to read and wraps around: jiffies,
 /// or the stopped clock of a test. Any context.
 #[inline]
-pub(super) fn coarse_in(ms: u32) -> usize {
+pub(super) fn coarse_deadline(ms: u32) -> usize {
     #[cfg(ndk_kunit)]
     if clock::is_stopped() {
         // CAST: a machine word, which wraps around.
         return now_ms().wrapping_add(ms.into()) as usize;
     }
-    jiffies_in(ms)
+    jiffies_after(ms)
 }
 
 /// The time when a timer runs out by a clock that a test has stopped: the kernel's timers go by the

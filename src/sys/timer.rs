@@ -32,7 +32,7 @@ use super::time::{
 use crate::bindings;
 
 /// The time between two looks at a clock that a test has stopped, in milliseconds.
-const LOOK_MS: u32 = 1;
+const POLL_MS: u32 = 1;
 
 /// An object that is called when its timer runs out.
 pub(crate) trait Expires: Sized + Send + Sync + 'static {
@@ -101,9 +101,9 @@ impl<T: Expires> Timer<T> {
         // INVARIANT: `owner` contains this timer, so its address is the same at each call.
         self.owner.store(reference, Relaxed);
         let looks = self.due.arm(u64::from(ms) * 1_000_000);
-        let ms = if looks { LOOK_MS } else { ms };
+        let ms = if looks { POLL_MS } else { ms };
         // CAST: a machine word.
-        let when = time::jiffies_in(ms) as c_ulong;
+        let when = time::jiffies_after(ms) as c_ulong;
         // SAFETY: The timer was initialised by `new`.
         let was_pending = unsafe { bindings::mod_timer(self.timer.get(), when) } != 0;
         if was_pending {
@@ -140,7 +140,7 @@ impl<T: Expires> Timer<T> {
     /// `reference` is the reference of this timer, which has just ceased to be pending.
     unsafe fn look_again(&self, reference: *mut T) {
         // CAST: a machine word.
-        let when = time::jiffies_in(LOOK_MS) as c_ulong;
+        let when = time::jiffies_after(POLL_MS) as c_ulong;
         // SAFETY: The caller says that this is the timer's reference; the timer does not own it any
         // more.
         let owner = unsafe { Arc::from_raw(reference) };

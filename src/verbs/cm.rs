@@ -26,7 +26,7 @@ use crate::{
             Listener,
             ListenerEvents, //
         },
-        inject::What,
+        inject::SiteKind,
         transport::ReadLimits, //
     },
     rdma::{
@@ -125,8 +125,8 @@ impl CmOperations<Verbs> for Qp {
             limits,
             private_data,
             events,
-            confirms: false,
-            waits: true,
+            wants_confirmation: false,
+            retries_when_full: true,
         });
         // The queue pair can take the request back from here on, before an answer is possible.
         let is_wanted = self.end_connect(made.as_ref().ok().map(|pending| pending.number));
@@ -232,7 +232,7 @@ impl ListenerOperations<Verbs> for Listener {
     ) -> Result<Arc<Self>> {
         let at = id.local()?;
         let (device, cm) = (device.device().clone(), &device.cm);
-        device.may_make(What::Listener)?;
+        device.may_make(SiteKind::Listener)?;
         let events = KBox::new(IwListenEvents { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
         listener.map_err(|why| match why {

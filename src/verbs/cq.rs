@@ -44,7 +44,7 @@ impl CqEvents for Handler {
 
     fn failed(&self, _failure: Failure) -> Called {
         self.upcall.error();
-        Called::Over
+        Called::Done
     }
 }
 
@@ -85,7 +85,7 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
             return Err(EINVAL);
         }
         let resized = match self.is_shared() {
-            true => self.resize_shared(data.completions_anew(entries)?),
+            true => self.resize_shared(data.new_completions(entries)?),
             false => CompletionQueue::resize(self, entries),
         };
         resized.map_err(|why| match why {

@@ -106,7 +106,7 @@ impl DeviceOperations for VerbsDevice {
 
     fn set_port(&self, port: PortUpcall) -> Result {
         let port = Arc::new(port, GFP_KERNEL)?;
-        self.device.set_seen(port.clone());
+        self.device.set_visibility(port.clone());
         self.device.set_port_events(Some(port));
         Ok(())
     }

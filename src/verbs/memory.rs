@@ -9,7 +9,7 @@ use crate::{
             Quota,
             Share, //
         },
-        inject::What,
+        inject::SiteKind,
         memory::{
             slot::RegAttr,
             spans::SpanList, //
@@ -71,7 +71,7 @@ impl MrOperations<Verbs> for Region {
             len: spans.len(),
             binding: None,
         };
-        pd.device().may_make(What::Region)?;
+        pd.device().may_make(SiteKind::Region)?;
         let token = pd.device().regions.add_fixed(spans, attr)?;
         Ok(Self::new(pd, token, None))
     }
@@ -81,7 +81,7 @@ impl MrOperations<Verbs> for Region {
         if pieces == 0 || pieces > MAX_PIECES {
             return Err(EINVAL);
         }
-        pd.device().may_make(What::Region)?;
+        pd.device().may_make(SiteKind::Region)?;
         // CAST: widening.
         let token = pd.device().regions.add_fast(pd.id(), pieces as usize)?;
         Ok(Self::new(pd, token, None))
@@ -106,7 +106,7 @@ impl MrOperations<Verbs> for Region {
             len: spans.len(),
             binding: None,
         };
-        pd.device().may_make(What::Region)?;
+        pd.device().may_make(SiteKind::Region)?;
         let token = pd.device().regions.add_fixed(spans, attr)?;
         Ok(Self::new(pd, token, Some(share)))
     }

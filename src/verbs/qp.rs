@@ -174,7 +174,7 @@ impl Qp {
 
     /// Changes the state to `target`, if any. `EINVAL` if `target` does not follow the present
     /// state. May sleep, except for the error state.
-    fn go_to(&self, target: Option<QpTarget>) -> Result {
+    fn change_state(&self, target: Option<QpTarget>) -> Result {
         if target == Some(QpTarget::State(QpState::Err)) {
             return self.engine.modify(QpState::Err);
         }
@@ -222,7 +222,7 @@ impl QpOperations<Verbs> for Qp {
             receive_cq: (**init.recv_cq).clone(),
             shared: init.srq.map(|srq| (**srq).clone()),
             events: KBox::new(init.upcall.clone(), GFP_KERNEL)?,
-            cookie: init.cookie.into_raw(),
+            qp_context: init.cookie.into_raw(),
             flush_on_disconnect: true,
         };
         let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
@@ -255,7 +255,7 @@ impl QpOperations<Verbs> for Qp {
         let access = change
             .access
             .map(|access| self.peer_access(access, change.state));
-        self.go_to(change.state)?;
+        self.change_state(change.state)?;
         let mut control = self.control.lock();
         if let Some(access) = access {
             self.engine.set_peer_rights(access);
@@ -299,10 +299,10 @@ impl QpOperations<Verbs> for Qp {
         };
         details.number(c"peer_qpn", peer.number.into())?;
         let ago = |since_ms: u64| time::now_ms().saturating_sub(since_ms);
-        if let Some(since_ms) = peer.awaited_since_ms {
+        if let Some(since_ms) = peer.own_wait_since_ms {
             details.number(c"waits_for_peer_receive_ms", ago(since_ms))?;
         }
-        if let Some(since_ms) = peer.awaits_since_ms {
+        if let Some(since_ms) = peer.peer_wait_since_ms {
             details.number(c"peer_waits_for_receive_ms", ago(since_ms))?;
         }
         Ok(())

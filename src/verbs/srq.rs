@@ -62,7 +62,7 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
                 return Err(EINVAL);
             }
             let resized = match self.is_shared() {
-                true => self.resize_shared(data.receives_anew(depth, self.max_sge)?),
+                true => self.resize_shared(data.new_receives(depth, self.max_sge)?),
                 false => self.resize(depth),
             };
             resized.map_err(|why| match why {

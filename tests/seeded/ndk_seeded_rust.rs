@@ -169,7 +169,7 @@ fn race() -> Result {
     workqueue::system_unbound().try_spawn(GFP_KERNEL, move || {
         other.begun.store(1, Release);
         other.count();
-        // Nobody removes the module while the item ends behind this.
+        // The module stays loaded while the item ends behind this.
         other.ended.store(1, Release);
     })?;
     while counter.begun.load(Acquire) == 0 {

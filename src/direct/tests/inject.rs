@@ -15,9 +15,9 @@ use crate::{
         inject::{
             needed,
             Fault,
+            FaultSettings,
             FaultSide,
-            Order,
-            What, //
+            SiteKind, //
         },
         memory::Denied, //
     },
@@ -49,19 +49,19 @@ use crate::{
 };
 
 /// An order that hits, once, request number `nth` of those that the fault meets of a queue pair.
-const fn nth(nth: u32) -> Order {
-    Order {
+const fn nth(nth: u32) -> FaultSettings {
+    FaultSettings {
         nth,
         times: 1,
-        ..Order::ALWAYS
+        ..FaultSettings::ALWAYS
     }
 }
 
 /// An order that always hits, for `usec` microseconds.
-const fn lasting(usec: u32) -> Order {
-    Order {
+const fn lasting(usec: u32) -> FaultSettings {
+    FaultSettings {
         usec,
-        ..Order::ALWAYS
+        ..FaultSettings::ALWAYS
     }
 }
 
@@ -69,10 +69,10 @@ const fn lasting(usec: u32) -> Order {
 const EVER_US: u32 = NEVER_MS * 1000;
 
 /// An order that hits only `what`.
-const fn only(what: What) -> Order {
-    Order {
+const fn only(what: SiteKind) -> FaultSettings {
+    FaultSettings {
         what: Some(what),
-        ..Order::ALWAYS
+        ..FaultSettings::ALWAYS
     }
 }
 
@@ -120,13 +120,16 @@ mod tests {
             }
             for context in cases(1..u64::from(lost) + 1) {
                 pair.a.post(context, SEND, &[])?;
-                assert!(pair.a.sends.brings(context, Status::Success));
-                assert!(pair.b.receives.brings(context, Status::Success));
+                assert!(pair.a.sends.next_is(context, Status::Success));
+                assert!(pair.b.receives.next_is(context, Status::Success));
             }
             assert!(pair.is_down());
-            assert!(pair.b.receives.brings(u64::from(lost) + 1, Status::Flushed));
+            assert!(pair
+                .b
+                .receives
+                .next_is(u64::from(lost) + 1, Status::Flushed));
             pair.a.post(9, SEND, &[])?;
-            assert!(pair.a.sends.brings(9, Status::Flushed));
+            assert!(pair.a.sends.next_is(9, Status::Flushed));
             kunit_assert_eq!(injected(&pair.a), 1);
         }
         Ok(())
@@ -154,8 +157,8 @@ mod tests {
                 .map_err(|_| EINVAL)?;
         }
         pair.a.qp.ring_doorbell();
-        assert!(pair.a.sends.brings_all(0..2, Status::Success));
-        assert!(pair.a.sends.brings_all(2..4, Status::Flushed));
+        assert!(pair.a.sends.next_are(0..2, Status::Success));
+        assert!(pair.a.sends.next_are(2..4, Status::Flushed));
         assert!(sink.holds(0, 16, 3, 0));
         assert!(sink.is_blank(16, 48));
         assert!(pair.is_down());
@@ -169,10 +172,10 @@ mod tests {
         }
         for status in cases(WcStatus::FAILURES) {
             let pair = QpPair::new()?;
-            let order = Order {
+            let order = FaultSettings {
                 status,
                 nth: 2,
-                ..only(What::Write)
+                ..only(SiteKind::Write)
             };
             let _fault = Ordered::new(pair.a.device(), Fault::CompleteWith, order);
             let (source, sink) = (pair.a.filled(24, 5)?, pair.b.buffer(24)?);
@@ -180,8 +183,8 @@ mod tests {
             pair.a.post(1, write(sink.remote(0)), &[source.sge(0, 8)])?;
             pair.a.post(2, SEND, &[])?;
             pair.a.post(3, write(sink.remote(8)), &[source.sge(8, 8)])?;
-            assert!(pair.a.sends.brings_all(1..3, Status::Success));
-            assert!(pair.a.sends.brings(3, status.into()));
+            assert!(pair.a.sends.next_are(1..3, Status::Success));
+            assert!(pair.a.sends.next_is(3, status.into()));
             assert!(sink.holds(0, 8, 5, 0));
             assert!(sink.is_blank(8, 16));
             assert!(pair.is_down());
@@ -200,9 +203,9 @@ mod tests {
             ..EndAttr::PLAIN
         };
         let pair = QpPair::with(&attr, &attr)?;
-        let order = Order {
+        let order = FaultSettings {
             status: WcStatus::WrFlush,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(pair.a.device(), Fault::CompleteWith, order);
         pair.b.receive(1, &[])?;
@@ -210,7 +213,7 @@ mod tests {
         assert!(wait_until(|| pair.a.owner.notified.get() == 1));
         // As after any lost connection, the owner cancels the posted requests.
         pair.a.qp.fail();
-        assert!(pair.a.sends.brings(1, Status::Flushed));
+        assert!(pair.a.sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -220,20 +223,20 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::new()?;
-        let order = Order {
+        let order = FaultSettings {
             status: WcStatus::LocProt,
             nth: 2,
-            ..only(What::Receive)
+            ..only(SiteKind::Receive)
         };
         let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, order);
         for context in cases(1..3) {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
-        assert!(pair.b.receives.brings(1, Status::Success));
-        assert!(pair.b.receives.brings(2, Status::LocalAccess));
-        assert!(pair.a.sends.brings(1, Status::Success));
-        assert!(pair.a.sends.brings(2, Status::RemoteOperation));
+        assert!(pair.b.receives.next_is(1, Status::Success));
+        assert!(pair.b.receives.next_is(2, Status::LocalAccess));
+        assert!(pair.a.sends.next_is(1, Status::Success));
+        assert!(pair.a.sends.next_is(2, Status::RemoteOperation));
         assert!(pair.is_down());
         kunit_assert_eq!((injected(&pair.a), injected(&pair.b)), (0, 1));
         Ok(())
@@ -249,16 +252,16 @@ mod tests {
         let fault = Ordered::new(
             pair.a.device(),
             Fault::CompleteWith,
-            Order {
+            FaultSettings {
                 status: WcStatus::LocQpOp,
                 nth: 2,
-                ..only(What::Invalidate)
+                ..only(SiteKind::Invalidate)
             },
         );
         for round in cases([1, 3]) {
             pair.a
                 .post(round, register(token, 8, AccessFlag::RemoteRead), &[])?;
-            assert!(pair.a.sends.brings(round, Status::Success));
+            assert!(pair.a.sends.next_is(round, Status::Success));
             assert!(is_valid(&pair.a, token));
             pair.a.post(round + 1, invalidate(token), &[])?;
             let failed = round == 3;
@@ -267,7 +270,7 @@ mod tests {
             } else {
                 Status::Success
             };
-            assert!(pair.a.sends.brings(round + 1, status));
+            assert!(pair.a.sends.next_is(round + 1, status));
             kunit_assert_eq!(is_valid(&pair.a, token), failed);
         }
         drop(fault);
@@ -286,7 +289,7 @@ mod tests {
             let token = pair.b.fast(8)?.token();
             pair.b
                 .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
-            assert!(pair.b.sends.brings(context, Status::Success));
+            assert!(pair.b.sends.next_is(context, Status::Success));
             pair.b.receive(context, &[])?;
             pair.a.post(context, send_invalidate(token), &[])?;
             let is_hit = context == 2;
@@ -294,8 +297,8 @@ mod tests {
                 false => (Status::Success, Status::Success),
                 true => (Status::RemoteInvalidRequest, Status::ReceiveInvalidation),
             };
-            assert!(pair.a.sends.brings(context, request));
-            assert!(pair.b.receives.brings(context, receive));
+            assert!(pair.a.sends.next_is(context, request));
+            assert!(pair.b.receives.next_is(context, receive));
             kunit_assert_eq!(is_valid(&pair.b, token), is_hit);
         }
         assert!(pair.is_down());
@@ -316,7 +319,7 @@ mod tests {
                 let token = pair.a.fast(8)?.token();
                 pair.a
                     .post(9, register(token, 8, AccessFlag::RemoteRead), &[])?;
-                assert!(pair.a.sends.brings(9, Status::Success));
+                assert!(pair.a.sends.next_is(9, Status::Success));
                 match by_read {
                     true => {
                         let work = read_invalidate(source.remote(0), token);
@@ -329,7 +332,7 @@ mod tests {
                     false => Status::Success,
                     true => Status::LocalOperation,
                 };
-                assert!(pair.a.sends.brings(context, status));
+                assert!(pair.a.sends.next_is(context, status));
                 kunit_assert_eq!(is_valid(&pair.a, token), is_hit);
             }
             assert!(pair.is_down());
@@ -361,14 +364,14 @@ mod tests {
             let (own, other) = (pair.a.filled(24, 11)?, pair.b.buffer(24)?);
             let _fault = Ordered::new(pair.a.device(), Fault::RefuseAccess, nth(2));
             pair.a.post(1, access(kind, &other, 0), &[own.sge(0, 8)])?;
-            assert!(pair.a.sends.brings(1, Status::Success));
+            assert!(pair.a.sends.next_is(1, Status::Success));
             assert!(match kind {
                 0 => other.holds(0, 8, 11, 0),
                 1 => own.is_blank(0, 8),
                 _ => own.is_blank(0, 8) && other.word(0) == other.word(8) + 1,
             });
             pair.a.post(2, access(kind, &other, 8), &[own.sge(8, 8)])?;
-            assert!(pair.a.sends.brings(2, Status::RemoteAccess));
+            assert!(pair.a.sends.next_is(2, Status::RemoteAccess));
             assert!(other.is_blank(8, 16));
             assert!(own.holds(8, 16, 11, 8));
             kunit_assert_eq!(pair.b.counted(Counter::AccessRefused), 1);
@@ -387,7 +390,7 @@ mod tests {
         // The second of three messages.
         let corrupted = |kind: u32, seed: u32| -> Result<Option<usize>> {
             let pair = QpPair::new()?;
-            let order = Order { seed, ..nth(2) };
+            let order = FaultSettings { seed, ..nth(2) };
             let _fault = Ordered::new(pair.a.device(), Fault::Corrupt, order);
             let mut wrong = None;
             for context in cases(1..4) {
@@ -400,7 +403,7 @@ mod tests {
                 source.fill(13);
                 pair.b.receive(context, &[other.whole()])?;
                 pair.a.post(context, work, &[own.whole()])?;
-                assert!(pair.a.sends.brings(context, Status::Success));
+                assert!(pair.a.sends.next_is(context, Status::Success));
                 assert!(source.holds(0, LEN, 13, 0));
                 assert!(sink.has_clean_edges());
                 match context {

@@ -49,7 +49,7 @@ fn registered(end: &End) -> Result<Arc<MrBuffer>> {
 fn register_again(end: &End, memory: &MrBuffer) -> Result {
     // CAST: widening.
     end.post(90, register(memory.token(), LEN as u64, ALL), &[])?;
-    match end.sends.brings(90, Status::Success) {
+    match end.sends.next_is(90, Status::Success) {
         true => Ok(()),
         false => Err(EIO),
     }
@@ -67,7 +67,7 @@ fn bound(end: &End, region: &MrBuffer) -> Result<Token> {
         rights: ALL_REMOTE,
     };
     end.post(91, work, &[])?;
-    match end.sends.brings(91, Status::Success) {
+    match end.sends.next_is(91, Status::Success) {
         true => Ok(window),
         false => Err(EIO),
     }
@@ -89,9 +89,9 @@ fn is_refused(qp_pair: &QpPair, token: Token) -> Result<bool> {
     qp_pair.b.receive(1, &[])?;
     qp_pair.b.receive(2, &[])?;
     qp_pair.a.post(3, send_invalidate(token), &[])?;
-    Ok(qp_pair.a.sends.brings(3, Status::RemoteInvalidRequest)
-        && qp_pair.b.receives.brings(1, Status::ReceiveInvalidation)
-        && qp_pair.b.receives.brings(2, Status::Flushed)
+    Ok(qp_pair.a.sends.next_is(3, Status::RemoteInvalidRequest)
+        && qp_pair.b.receives.next_is(1, Status::ReceiveInvalidation)
+        && qp_pair.b.receives.next_is(2, Status::Flushed)
         && qp_pair.is_down())
 }
 
@@ -137,13 +137,13 @@ mod tests {
         qp_pair
             .a
             .post(1, write(memory.remote(0)), &[source.sge(0, 8)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(memory.holds(0, 8, 81, 0));
         qp_pair.b.receive(2, &[sink.whole()])?;
         qp_pair
             .a
             .post(3, send_invalidate(memory.token()), &[source.whole()])?;
-        assert!(qp_pair.a.sends.brings(3, Status::Success));
+        assert!(qp_pair.a.sends.next_is(3, Status::Success));
         let entry = qp_pair
             .b
             .receives
@@ -159,14 +159,14 @@ mod tests {
         qp_pair
             .a
             .post(4, write(memory.remote(8)), &[source.sge(0, 8)])?;
-        assert!(qp_pair.a.sends.brings(4, Status::Success));
+        assert!(qp_pair.a.sends.next_is(4, Status::Success));
         qp_pair.b.receive(5, &[])?;
         qp_pair.a.post(6, send_invalidate(memory.token()), &[])?;
-        assert!(qp_pair.a.sends.brings(6, Status::Success));
+        assert!(qp_pair.a.sends.next_is(6, Status::Success));
         qp_pair
             .a
             .post(7, write(memory.remote(16)), &[source.sge(0, 8)])?;
-        assert!(qp_pair.a.sends.brings(7, Status::RemoteAccess));
+        assert!(qp_pair.a.sends.next_is(7, Status::RemoteAccess));
         assert!(memory.is_blank(16, LEN - 16));
         Ok(())
     }
@@ -193,8 +193,8 @@ mod tests {
             qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(is_open(&qp_pair.b, memory.token()));
             qp_pair.a.post(1, send_invalidate(memory.token()), &[])?;
-            assert!(qp_pair.a.sends.brings(1, Status::Success));
-            assert!(qp_pair.b.receives.brings(2, Status::Success));
+            assert!(qp_pair.a.sends.next_is(1, Status::Success));
+            assert!(qp_pair.b.receives.next_is(2, Status::Success));
             assert!(!is_open(&qp_pair.b, memory.token()));
             assert!(wait_until(|| qp_pair.b.receives.log.calls.get() == round));
             register_again(&qp_pair.b, &memory)?;
@@ -222,8 +222,8 @@ mod tests {
         kunit_assert_eq!(early, (false, false));
         assert!(qp_pair.b.receives.poll().is_none());
         drop(access);
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         let delayed = qp_pair.a.counted(Counter::InvalidationsDelayed)
             + qp_pair.b.counted(Counter::InvalidationsDelayed);
         assert!(delayed >= 1);
@@ -251,21 +251,21 @@ mod tests {
         qp_pair.a.post(1, send_invalidate(token), &[])?;
         assert!(access.is_ok());
         assert!(stands_still(&qp_pair.a));
-        assert!(qp_pair.a.sends.is_silent());
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
+        assert!(qp_pair.b.receives.stays_empty());
         drop(access);
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         register_again(&qp_pair.b, &memory)?;
         let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         assert!(regions.revoke(token, user.domain).is_ok());
         qp_pair.b.post(3, register(token, LEN as u64, ALL), &[])?;
         assert!(access.is_ok());
         assert!(stands_still(&qp_pair.b));
-        assert!(qp_pair.b.sends.is_silent());
+        assert!(qp_pair.b.sends.stays_empty());
         assert!(!is_open(&qp_pair.b, token));
         drop(access);
-        assert!(qp_pair.b.sends.brings(3, Status::Success));
+        assert!(qp_pair.b.sends.next_is(3, Status::Success));
         assert!(is_open(&qp_pair.b, token));
         Ok(())
     }
@@ -286,12 +286,12 @@ mod tests {
         qp_pair.b.post(3, lenient, &[])?;
         flush_work(qp_pair.b.device());
         assert!(access.is_ok());
-        assert!(qp_pair.b.sends.is_silent());
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.sends.stays_empty());
+        assert!(qp_pair.b.receives.stays_empty());
         drop(access);
-        assert!(qp_pair.b.sends.brings(3, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.sends.next_is(3, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         Ok(())
     }
 
@@ -343,8 +343,8 @@ mod tests {
         let memory = registered(&twice.b)?;
         twice.b.receive(1, &[])?;
         twice.a.post(2, send_invalidate(memory.token()), &[])?;
-        assert!(twice.a.sends.brings(2, Status::Success));
-        assert!(twice.b.receives.brings(1, Status::Success));
+        assert!(twice.a.sends.next_is(2, Status::Success));
+        assert!(twice.b.receives.next_is(1, Status::Success));
         assert!(is_refused(&twice, memory.token())?);
         Ok(())
     }
@@ -369,8 +369,8 @@ mod tests {
         assert!(is_open(&qp_pair.b, window));
         qp_pair.b.receive(1, &[])?;
         qp_pair.a.post(2, send_invalidate(window), &[])?;
-        assert!(qp_pair.a.sends.brings(2, Status::Success));
-        assert!(qp_pair.b.receives.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(2, Status::Success));
+        assert!(qp_pair.b.receives.next_is(1, Status::Success));
         assert!(!is_open(&qp_pair.b, window));
         assert!(is_open(&qp_pair.b, memory.token()));
         // Another queue pair of the same domain has its own window.
@@ -397,8 +397,8 @@ mod tests {
         qp_pair
             .a
             .post(2, send_invalidate(memory.token()), &[source.whole()])?;
-        assert!(qp_pair.a.sends.brings(2, Status::RemoteInvalidRequest));
-        assert!(qp_pair.b.receives.brings(1, Status::ReceiveLength));
+        assert!(qp_pair.a.sends.next_is(2, Status::RemoteInvalidRequest));
+        assert!(qp_pair.b.receives.next_is(1, Status::ReceiveLength));
         assert!(is_open(&qp_pair.b, memory.token()));
         assert!(qp_pair.is_down());
         Ok(())
@@ -409,10 +409,10 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let memory = registered(&qp_pair.b)?;
         qp_pair.a.post(1, send_invalidate(memory.token()), &[])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         assert!(is_open(&qp_pair.b, memory.token()));
         qp_pair.a.qp.fail();
-        assert!(qp_pair.a.sends.brings(1, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(1, Status::Flushed));
         assert!(qp_pair.is_down());
         assert!(is_open(&qp_pair.b, memory.token()));
         Ok(())
@@ -425,7 +425,7 @@ mod tests {
         let sink = registered(&qp_pair.a)?;
         let work = read_invalidate(source.remote(0), sink.token());
         qp_pair.a.post(1, work, &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(sink.holds(0, LEN, 82, 0));
         assert!(!is_open(&qp_pair.a, sink.token()));
         kunit_assert_eq!(qp_pair.a.counted(Counter::InvalidationsLocal), 1);
@@ -439,14 +439,14 @@ mod tests {
         let (source, sink) = (qp_pair.b.buffer(LEN)?, qp_pair.a.buffer(LEN)?);
         let work = read_invalidate(source.remote(0), sink.token());
         qp_pair.a.post(1, work, &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::LocalOperation));
+        assert!(qp_pair.a.sends.next_is(1, Status::LocalOperation));
         assert!(is_open(&qp_pair.a, sink.token()));
         assert!(qp_pair.is_down());
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.b.buffer(LEN)?, registered(&qp_pair.a)?);
         let work = read_invalidate(source.remote(1), sink.token());
         qp_pair.a.post(1, work, &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::RemoteAccess));
+        assert!(qp_pair.a.sends.next_is(1, Status::RemoteAccess));
         assert!(is_open(&qp_pair.a, sink.token()));
         Ok(())
     }
@@ -477,8 +477,8 @@ mod tests {
         }
         assert!(!is_open(&qp_pair.a, memory.token()));
         qp_pair.a.qp.ring_doorbell();
-        assert!(qp_pair.a.sends.brings_all(0..4, Status::Success));
-        assert!(qp_pair.a.sends.brings(4, Status::LocalOperation));
+        assert!(qp_pair.a.sends.next_are(0..4, Status::Success));
+        assert!(qp_pair.a.sends.next_is(4, Status::LocalOperation));
         assert!(qp_pair.is_down());
         Ok(())
     }
@@ -490,7 +490,7 @@ mod tests {
         let token = memory.token();
         let next = Token::new(token.index(), token.key().wrapping_add(1)).ok_or(EINVAL)?;
         qp_pair.a.post(1, register(next, LEN as u64, ALL), &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::LocalOperation));
+        assert!(qp_pair.a.sends.next_is(1, Status::LocalOperation));
         assert!(is_open(&qp_pair.a, token));
         assert!(!is_open(&qp_pair.a, next));
         Ok(())

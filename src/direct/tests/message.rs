@@ -74,7 +74,7 @@ mod tests {
                 // The receive is one byte longer than the message.
                 qp_pair.b.receive(2, &cut(&sink, 5, scatter, len + 1)?)?;
                 qp_pair.a.post(1, SEND, &cut(&source, 3, gather, len)?)?;
-                assert!(qp_pair.a.sends.brings(1, Status::Success));
+                assert!(qp_pair.a.sends.next_is(1, Status::Success));
                 let entry = qp_pair.b.receives.next();
                 assert!(entry.is_some_and(|e| e.byte_len as usize == len));
                 assert!(sink.is_blank(0, 5));
@@ -95,13 +95,13 @@ mod tests {
                 sink.clear();
                 let list = cut(&source, 9, gather, len)?;
                 qp_pair.a.post(1, write(sink.remote(at)), &list)?;
-                assert!(qp_pair.a.sends.brings(1, Status::Success));
+                assert!(qp_pair.a.sends.next_is(1, Status::Success));
                 assert!(sink.is_blank(0, at));
                 assert!(sink.holds(at, len, 2, 9));
                 assert!(sink.is_blank(at + len, sink.len() - at - len));
             }
         }
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -133,8 +133,8 @@ mod tests {
         let (p, q) = (qp_pair.b.buffer(50)?, qp_pair.b.buffer(50)?);
         qp_pair.b.receive(2, &[p.plain(1, 13), q.sge(2, 47)])?;
         qp_pair.a.post(1, SEND, &[x.plain(0, 20), y.sge(0, 40)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(p.is_blank(0, 1));
         assert!(p.holds(1, 13, 4, 0));
         assert!(p.is_blank(14, 36));
@@ -161,13 +161,13 @@ mod tests {
         kunit_assert_eq!(staged, Some(true));
         let rights = AccessFlag::LocalWrite | AccessFlag::RemoteWrite;
         qp_pair.b.post(9, register(token, 31, rights), &[])?;
-        assert!(qp_pair.b.sends.brings(9, Status::Success));
+        assert!(qp_pair.b.sends.next_is(9, Status::Success));
         let to = crate::rdma::values::work::RemoteAddr {
             addr: crate::kunit::buffer::BASE + 4,
             token,
         };
         qp_pair.a.post(1, write(to), &[source.sge(0, 27)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(memory.is_blank(60, 4));
         assert!(memory.holds(64, 6, 6, 0));
         assert!(memory.is_blank(19, 1));
@@ -199,9 +199,9 @@ mod tests {
         }
         qp_pair.a.post(13, write(memory.remote(8)), &[])?;
         qp_pair.a.post(14, read(memory.remote(0)), &[])?;
-        assert!(qp_pair.a.sends.brings_all(11..15, Status::Success));
+        assert!(qp_pair.a.sends.next_are(11..15, Status::Success));
         assert!(memory.is_blank(0, 8));
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -212,13 +212,13 @@ mod tests {
         qp_pair.b.receive(2, &[sink.sge(0, 10), sink.sge(20, 10)])?;
         qp_pair.b.receive(3, &[sink.sge(40, 20)])?;
         qp_pair.a.post(1, SEND, &[source.sge(0, 20)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         qp_pair.b.receive(4, &[])?;
         qp_pair.a.post(5, SEND, &[source.sge(0, 21)])?;
-        assert!(qp_pair.a.sends.brings(5, Status::RemoteInvalidRequest));
-        assert!(qp_pair.b.receives.brings(3, Status::ReceiveLength));
-        assert!(qp_pair.b.receives.brings(4, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(5, Status::RemoteInvalidRequest));
+        assert!(qp_pair.b.receives.next_is(3, Status::ReceiveLength));
+        assert!(qp_pair.b.receives.next_is(4, Status::Flushed));
         assert!(sink.is_blank(40, 24));
         assert!(qp_pair.is_down());
         Ok(())
@@ -250,7 +250,7 @@ mod tests {
         assert!(landing.is_blank(0, 1));
         assert!(landing.holds(1, 30, 8, 0));
         assert!(sink.is_blank(0, 32));
-        assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(qp_pair.a.sends.next_are(1..3, Status::Success));
         Ok(())
     }
 
@@ -290,8 +290,8 @@ mod tests {
             .is_ok());
         source.clear();
         qp_pair.a.qp.ring_doorbell();
-        assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_are(1..3, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(sink.holds(0, 33, 9, 0));
         assert!(sink.is_blank(33, 31));
         assert!(landing.holds(0, 61, 10, 3));
@@ -311,8 +311,8 @@ mod tests {
         }
         assert!(list.len() > EndAttr::PLAIN.caps.send_sge as usize);
         qp_pair.a.post_with(1, SEND, INLINE, &list)?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(sink.holds(0, 64, 11, 0));
         Ok(())
     }
@@ -333,9 +333,9 @@ mod tests {
         qp_pair
             .a
             .post_with(3, work, INLINE, &[source.plain(0, 64)])?;
-        assert!(qp_pair.a.sends.brings(3, Status::Success));
+        assert!(qp_pair.a.sends.next_is(3, Status::Success));
         assert!(memory.holds(0, 64, 12, 0));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         Ok(())
     }
 
@@ -348,8 +348,8 @@ mod tests {
         qp_pair
             .a
             .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;
-        assert!(qp_pair.a.sends.brings(2, Status::LocalAccess));
-        assert!(qp_pair.b.receives.brings(1, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(2, Status::LocalAccess));
+        assert!(qp_pair.b.receives.next_is(1, Status::Flushed));
         assert!(sink.is_blank(0, 64));
         assert!(qp_pair.is_down());
         Ok(())
@@ -395,7 +395,7 @@ mod tests {
             qp_pair
                 .a
                 .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.whole()])?;
-            assert!(qp_pair.a.sends.brings(1, Status::RemoteInvalidRequest));
+            assert!(qp_pair.a.sends.next_is(1, Status::RemoteInvalidRequest));
             assert!(words.is_blank(0, 24));
             assert!(old.is_blank(0, 8));
             assert!(qp_pair.is_down());
@@ -412,7 +412,7 @@ mod tests {
             qp_pair
                 .a
                 .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.sge(0, len)])?;
-            assert!(qp_pair.a.sends.brings(1, Status::LocalLength));
+            assert!(qp_pair.a.sends.next_is(1, Status::LocalLength));
             assert!(words.is_blank(0, 8));
             assert!(old.is_blank(0, 16));
             assert!(qp_pair.is_down());
@@ -435,9 +435,9 @@ mod tests {
                 .post(1, work, SendFlags::empty(), list.iter().copied());
             assert!(posted.is_ok());
             qp_pair.a.post(2, SEND, &[])?;
-            assert!(qp_pair.b.receives.brings(2, Status::Success));
+            assert!(qp_pair.b.receives.next_is(2, Status::Success));
             assert!(sink.holds(0, 4096, seed, 0));
-            assert!(qp_pair.a.sends.brings(2, Status::Success));
+            assert!(qp_pair.a.sends.next_is(2, Status::Success));
         }
         Ok(())
     }
@@ -451,9 +451,9 @@ mod tests {
         qp_pair
             .a
             .post(1, write(source.remote(0)), &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         qp_pair.a.post(2, read(source.remote(0)), &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(2, Status::LocalOperation));
+        assert!(qp_pair.a.sends.next_is(2, Status::LocalOperation));
         assert!(sink.is_blank(0, 8));
         assert!(qp_pair.is_down());
         kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);

@@ -143,14 +143,14 @@ mod tests {
                     .post(1, write(sinks[1].remote(0)), &[sources[1].whole()]),
             ];
             drop(section);
-            let is_through = free.a.sends.brings(1, Status::Success);
+            let is_through = free.a.sends.next_is(1, Status::Success);
             sleep(20);
             let is_held = held.a.sends.poll().is_none();
             assert!(occupied.end());
             assert!(is_begun);
             assert!(posted.iter().all(|posted| posted.is_ok()));
             kunit_assert_eq!((is_through, is_held), (true, true));
-            assert!(held.a.sends.brings(1, Status::Success));
+            assert!(held.a.sends.next_is(1, Status::Success));
             assert!(sinks[0].holds(0, LEN, 41, 0));
             assert!(sinks[1].holds(0, LEN, 42, 0));
         }
@@ -183,7 +183,7 @@ mod tests {
         // The post itself carried out one run of requests.
         kunit_assert_eq!(early, 64);
         // CAST: widening.
-        assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));
+        assert!(mixed.a.sends.next_are(early as u64..300, Status::Success));
         assert!(sink.holds(0, 300, 43, 0));
         Ok(())
     }
@@ -204,8 +204,8 @@ mod tests {
             // The message is too long for its receive: both ends fail, and warn.
             mixed.b.receive(2, &[sink.whole()])?;
             mixed.a.post(1, SEND, &[source.whole()])?;
-            assert!(mixed.a.sends.brings(1, Status::RemoteInvalidRequest));
-            assert!(mixed.b.receives.brings(2, Status::ReceiveLength));
+            assert!(mixed.a.sends.next_is(1, Status::RemoteInvalidRequest));
+            assert!(mixed.b.receives.next_is(2, Status::ReceiveLength));
             flush_work(mixed.a.device());
             let mut asked = LIMITS.map(log::asked);
             for (now, before) in asked.iter_mut().zip(before) {

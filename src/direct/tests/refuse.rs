@@ -165,13 +165,13 @@ impl Attempt {
             .map(|(c, w, s)| a.qp.post(c, w, flags, s.into_iter()));
         a.qp.ring_doorbell();
         Ok(posted.iter().all(|p| p.is_ok())
-            && a.sends.brings(1, request)
-            && a.sends.brings_all(2..4, Status::Flushed)
-            && b.receives.brings(50, receive)
-            && b.receives.brings(51, Status::Flushed)
-            && b.sends.brings(52, Status::Flushed)
-            && a.sends.is_silent()
-            && b.receives.is_silent()
+            && a.sends.next_is(1, request)
+            && a.sends.next_are(2..4, Status::Flushed)
+            && b.receives.next_is(50, receive)
+            && b.receives.next_is(51, Status::Flushed)
+            && b.sends.next_is(52, Status::Flushed)
+            && a.sends.stays_empty()
+            && b.receives.stays_empty()
             && self.qp_pair.is_down())
     }
 
@@ -281,8 +281,8 @@ mod tests {
             .b
             .receive(1, &[sink.sge(0, 8), traps.list[0].sge()])?;
         qp_pair.a.post(2, SEND, &[source.sge(0, 16)])?;
-        assert!(qp_pair.a.sends.brings(2, Status::RemoteOperation));
-        assert!(qp_pair.b.receives.brings(1, Status::LocalAccess));
+        assert!(qp_pair.a.sends.next_is(2, Status::RemoteOperation));
+        assert!(qp_pair.b.receives.next_is(1, Status::LocalAccess));
         assert!(sink.is_blank(0, LEN));
         assert!(traps.are_untouched());
         Ok(())
@@ -298,8 +298,8 @@ mod tests {
                 sink.clear();
                 qp_pair.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
                 qp_pair.a.post(2, SEND, &[source.sge(0, len)])?;
-                assert!(qp_pair.a.sends.brings(2, Status::Success));
-                assert!(qp_pair.b.receives.brings(1, Status::Success));
+                assert!(qp_pair.a.sends.next_is(2, Status::Success));
+                assert!(qp_pair.b.receives.next_is(1, Status::Success));
                 assert!(sink.holds(0, len, 71, 0));
             }
         }
@@ -360,7 +360,7 @@ mod tests {
         let fixed = qp_pair.a.buffer_with(LEN, AccessFlags::empty())?;
         qp_pair.b.receive(1, &[qp_pair.b.buffer(LEN)?.whole()])?;
         qp_pair.a.post(1, SEND, &[fixed.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         Ok(())
     }
 
@@ -410,7 +410,7 @@ mod tests {
                 } else {
                     Status::RemoteAccess
                 };
-                assert!(attempt.qp_pair.a.sends.brings(1, status));
+                assert!(attempt.qp_pair.a.sends.next_is(1, status));
                 assert!(attempt.left_nothing());
             }
         }
@@ -438,7 +438,7 @@ mod tests {
                     } else {
                         Status::RemoteAccess
                     };
-                    assert!(attempt.qp_pair.a.sends.brings(1, status));
+                    assert!(attempt.qp_pair.a.sends.next_is(1, status));
                     assert!(fine || attempt.left_nothing());
                     assert!(fine || attempt.qp_pair.is_down());
                 }
@@ -453,12 +453,12 @@ mod tests {
         let (a, b) = (&attempt.qp_pair.a, &attempt.qp_pair.b);
         b.qp.set_peer_rights(WRITES);
         a.post(1, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
-        assert!(a.sends.brings(1, Status::Success));
+        assert!(a.sends.next_is(1, Status::Success));
         b.qp.set_peer_rights(READS);
         a.post(2, read(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
-        assert!(a.sends.brings(2, Status::Success));
+        assert!(a.sends.next_is(2, Status::Success));
         a.post(3, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
-        assert!(a.sends.brings(3, Status::RemoteAccess));
+        assert!(a.sends.next_is(3, Status::RemoteAccess));
         Ok(())
     }
 
@@ -468,7 +468,7 @@ mod tests {
         attempt.near.fill(72);
         attempt.qp_pair.b.receive(1, &[attempt.far.whole()])?;
         attempt.qp_pair.a.post(2, SEND, &[attempt.near.whole()])?;
-        assert!(attempt.qp_pair.a.sends.brings(2, Status::Success));
+        assert!(attempt.qp_pair.a.sends.next_is(2, Status::Success));
         assert!(attempt.far.holds(0, LEN, 72, 0));
         Ok(())
     }
@@ -501,9 +501,9 @@ mod tests {
                 .is_ok());
         }
         a.qp.ring_doorbell();
-        assert!(a.sends.brings(1, Status::Success));
-        assert!(a.sends.brings(2, Status::RemoteAccess));
-        assert!(a.sends.brings(3, Status::Flushed));
+        assert!(a.sends.next_is(1, Status::Success));
+        assert!(a.sends.next_is(2, Status::RemoteAccess));
+        assert!(a.sends.next_is(3, Status::Flushed));
         assert!(far.holds(0, 8, 73, 0));
         assert!(far.is_blank(8, LEN - 8));
         assert!(far.has_clean_edges());

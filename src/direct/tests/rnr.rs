@@ -57,10 +57,10 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(40, 31)?, qp_pair.b.buffer(40)?);
         qp_pair.a.post(1, SEND, &[source.whole()])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         qp_pair.b.receive(2, &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(sink.holds(0, 40, 31, 0));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 1);
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
@@ -78,13 +78,13 @@ mod tests {
         clock.pass(199);
         assert!(stays_up(&qp_pair));
         clock.pass(2);
-        assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
-        assert!(qp_pair.a.sends.brings(2, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(1, Status::ReceiverNotReady));
+        assert!(qp_pair.a.sends.next_is(2, Status::Flushed));
         assert!(qp_pair.is_down());
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         // This receive comes too late.
         qp_pair.b.receive(3, &[sink.whole()])?;
-        assert!(qp_pair.b.receives.brings(3, Status::Flushed));
+        assert!(qp_pair.b.receives.next_is(3, Status::Flushed));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
@@ -99,14 +99,14 @@ mod tests {
             clock.pass(1999);
             assert!(stays_up(&qp_pair));
             qp_pair.b.receive(round, &[])?;
-            assert!(qp_pair.a.sends.brings(round, Status::Success));
+            assert!(qp_pair.a.sends.next_is(round, Status::Success));
         }
         // The timer of an earlier wait must not end a later request.
         clock.pass(2200);
         assert!(stays_up(&qp_pair));
         qp_pair.b.receive(9, &[])?;
         qp_pair.a.post(9, SEND, &[])?;
-        assert!(qp_pair.a.sends.brings(9, Status::Success));
+        assert!(qp_pair.a.sends.next_is(9, Status::Success));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 3);
         Ok(())
     }
@@ -121,7 +121,7 @@ mod tests {
         assert!(stays_up(&qp_pair));
         // Two milliseconds later the wait is over, and no other follows.
         clock.pass(2);
-        assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
+        assert!(qp_pair.a.sends.next_is(1, Status::ReceiverNotReady));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
@@ -140,15 +140,15 @@ mod tests {
             assert!(stays_up(&qp_pair));
         }
         qp_pair.b.receive(2, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
         // The other direction has no shared queue: the time is as the host says.
         qp_pair.b.post(3, SEND, &[])?;
         assert!(wait_until(|| qp_pair.b.counted(Counter::RnrWaits) == 1));
         flush_work(qp_pair.b.device());
         clock.pass(201);
-        assert!(qp_pair.b.sends.brings(3, Status::ReceiverNotReady));
+        assert!(qp_pair.b.sends.next_is(3, Status::ReceiverNotReady));
         Ok(())
     }
 
@@ -160,10 +160,10 @@ mod tests {
         qp_pair
             .a
             .post(2, write(sink.remote(0)), &[source.whole()])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         assert!(sink.is_blank(0, 8));
         qp_pair.b.receive(3, &[])?;
-        assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(qp_pair.a.sends.next_are(1..3, Status::Success));
         assert!(sink.holds(0, 8, 32, 0));
         Ok(())
     }
@@ -174,9 +174,9 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         qp_pair.a.receive(2, &[])?;
         qp_pair.b.post(3, SEND, &[])?;
-        assert!(qp_pair.b.sends.brings(3, Status::Success));
-        assert!(qp_pair.a.receives.brings(2, Status::Success));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.b.sends.next_is(3, Status::Success));
+        assert!(qp_pair.a.receives.next_is(2, Status::Success));
+        assert!(qp_pair.a.sends.stays_empty());
         Ok(())
     }
 
@@ -187,11 +187,11 @@ mod tests {
         qp_pair
             .a
             .post(1, write_immediate(sink.remote(0), 5), &[source.whole()])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         assert!(sink.holds(0, 8, 33, 0));
         qp_pair.b.receive(2, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.b.receives.next_is(2, Status::Success));
         Ok(())
     }
 
@@ -203,9 +203,9 @@ mod tests {
         }
         for context in cases(0..5) {
             qp_pair.b.receive(context, &[])?;
-            assert!(qp_pair.b.receives.brings(context, Status::Success));
-            assert!(qp_pair.a.sends.brings(context, Status::Success));
-            assert!(qp_pair.a.sends.is_silent());
+            assert!(qp_pair.b.receives.next_is(context, Status::Success));
+            assert!(qp_pair.a.sends.next_is(context, Status::Success));
+            assert!(qp_pair.a.sends.stays_empty());
         }
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 5);
         Ok(())
@@ -220,7 +220,7 @@ mod tests {
                 true => qp_pair.b.qp.fail(),
                 false => qp_pair.a.qp.fail(),
             }
-            assert!(qp_pair.a.sends.brings(1, Status::Flushed));
+            assert!(qp_pair.a.sends.next_is(1, Status::Flushed));
             assert!(qp_pair.is_down());
         }
         Ok(())

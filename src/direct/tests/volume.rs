@@ -51,7 +51,7 @@ impl Stream {
                 .qp
                 .post(n, SEND, SendFlag::Signaled, list.iter().copied());
             self.qp.ring_doorbell();
-            posted.is_ok() && self.sends.brings(n, Status::Success)
+            posted.is_ok() && self.sends.next_is(n, Status::Success)
         })
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         posted?;
         // The post came back long before the message was through.
         kunit_assert_eq!(early, (false, false));
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         let entry = qp_pair.b.receives.next();
         kunit_assert_eq!(
             entry.map(|e| (e.context.raw(), e.byte_len as usize)),
@@ -143,7 +143,7 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (here, there) = (qp_pair.a.filled(LONG, 22)?, qp_pair.b.buffer(LONG)?);
         qp_pair.a.post(1, write(there.remote(0)), &[here.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(there.holds(0, LONG, 22, 0));
         there.fill(23);
         qp_pair.a.post(
@@ -151,7 +151,7 @@ mod tests {
             read(there.remote(0)),
             &[here.sge(0, 9), here.sge(9, LONG - 9)],
         )?;
-        assert!(qp_pair.a.sends.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.next_is(2, Status::Success));
         assert!(here.holds(0, LONG, 23, 0));
         Ok(())
     }
@@ -174,8 +174,8 @@ mod tests {
                     assert!(qp_pair.a.qp.post(n, work, SendFlag::Signaled, list).is_ok());
                 }
                 qp_pair.a.qp.ring_doorbell();
-                assert!(qp_pair.a.sends.brings_all(0..10, Status::Success));
-                assert!(qp_pair.b.receives.brings_all(0..receives, Status::Success));
+                assert!(qp_pair.a.sends.next_are(0..10, Status::Success));
+                assert!(qp_pair.b.receives.next_are(0..receives, Status::Success));
                 assert!(sink.holds(0, len, 30, 0));
                 assert!(sink.is_blank(len, LEN - len));
                 assert!(qp_pair.a.counted(Counter::BudgetSpent) >= before + 2);
@@ -207,7 +207,7 @@ mod tests {
         let early = done.load(Relaxed);
         let is_so = is_done
             && early <= count
-            && qp_pair.a.sends.brings_all(early..count, Status::Success)
+            && qp_pair.a.sends.next_are(early..count, Status::Success)
             && sink.holds(0, LEN, 31, 0);
         is_so.then_some(early).ok_or(EINVAL)
     }
@@ -243,11 +243,8 @@ mod tests {
         // A caller pays for a bounded number of requests.
         assert!(first > 0);
         assert!(first < 300);
-        assert!(qp_pair
-            .a
-            .sends
-            .brings_all(first as u64..300, Status::Success));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.next_are(first as u64..300, Status::Success));
+        assert!(qp_pair.a.sends.stays_empty());
         assert!(sink.holds(0, 300, 24, 0));
         assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 1);
         Ok(())
@@ -263,8 +260,8 @@ mod tests {
         qp_pair.b.qp.fail();
         drop(softirqs_off);
         posted?;
-        assert!(qp_pair.a.sends.brings(1, Status::Flushed));
-        assert!(qp_pair.b.receives.brings(2, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(1, Status::Flushed));
+        assert!(qp_pair.b.receives.next_is(2, Status::Flushed));
         assert!(qp_pair.is_down());
         // No byte comes after that.
         sink.clear();
@@ -337,7 +334,7 @@ mod tests {
             *next += 1;
         }
         kunit_assert_eq!((ours, theirs), (COUNT, 1000 + COUNT));
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         Ok(())
     }
 }

@@ -92,14 +92,14 @@ impl Endpoint {
 
     /// Makes the end of the module wait for the side, which is about to be attached to its queue
     /// pair. Any context.
-    pub(super) fn begin(&self) {
+    pub(super) fn count_side(&self) {
         let side = self.qp.device().host.add_side();
         let old = self.state.lock().side.replace(side);
         drop(old);
     }
 
-    /// Undoes [`Endpoint::begin`]: no report follows. Any context.
-    fn finish(&self) {
+    /// Undoes [`Endpoint::count_side`]: no report follows. Any context.
+    fn uncount_side(&self) {
         let side = self.state.lock().side.take();
         drop(side);
     }
@@ -148,7 +148,7 @@ impl Endpoint {
     /// called.
     pub(super) fn detach(&self) {
         self.state.lock().gone = Some(false);
-        self.finish();
+        self.uncount_side();
     }
 }
 
@@ -182,7 +182,7 @@ impl Notifies for Endpoint {
             drop(state);
             if is_unanswered {
                 this.give_up(gone);
-                this.finish();
+                this.uncount_side();
             }
             return;
         }
@@ -196,7 +196,7 @@ impl Notifies for Endpoint {
         let again = late.or_else(|| this.events.closed(by_peer).err().map(|_| RETRY_MS));
         match again {
             Some(ms) => this.retry.arm(this, ms),
-            None => this.finish(),
+            None => this.uncount_side(),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::engine::{
         Fault,
         Hit,
         Site,
-        What, //
+        SiteKind, //
     },
     prelude::*,
     qp::QueuePair, //
@@ -33,13 +33,13 @@ const fn ms(usec: u32) -> u32 {
 
 /// Returns the hit of a fault, if any. Connects and their ends are counted for the device: a queue
 /// pair has one connection.
-fn inject(qp: &QueuePair, fault: Fault, what: What) -> Option<Hit> {
+fn inject(qp: &QueuePair, fault: Fault, what: SiteKind) -> Option<Hit> {
     qp.device()
         .inject(fault, &Site::of_device(what), qp.log_limit())
 }
 
 impl ConnectRequest {
-    fn inject(&self, fault: Fault, what: What) -> Option<Hit> {
+    fn inject(&self, fault: Fault, what: SiteKind) -> Option<Hit> {
         inject(&self.params.qp, fault, what)
     }
 
@@ -47,7 +47,7 @@ impl ConnectRequest {
     /// active one gives up when its time is over.
     #[cold]
     pub(super) fn drops_reply(&self) -> bool {
-        let hit = self.inject(Fault::DropEvent, What::Reply);
+        let hit = self.inject(Fault::DropEvent, SiteKind::Reply);
         if let Some(hit) = &hit {
             self.active.lose_reply(match hit.usec {
                 0 => self.cm.timeouts.answer_ms,
@@ -62,12 +62,12 @@ impl ConnectionManager {
     /// Applies the faults that hit a new request; returns true if the request is not offered now.
     #[cold]
     pub(super) fn submit_to_faults(&self, request: &Arc<ConnectRequest>) -> bool {
-        let connection = What::Connection;
+        let connection = SiteKind::Connection;
         if request.inject(Fault::RejectConnect, connection).is_some() {
             request.decide(Status::Refused, &[]);
             return true;
         }
-        if let Some(hit) = request.inject(Fault::DropEvent, What::Request) {
+        if let Some(hit) = request.inject(Fault::DropEvent, SiteKind::Request) {
             // No listener is notified, and the time for the answer runs out.
             if hit.usec > 0 {
                 request.answer_within(ms(hit.usec));
@@ -91,7 +91,7 @@ impl Endpoint {
     /// The report is late, but never lost: `iw_cm` keeps the queue pair until then.
     #[cold]
     pub(super) fn close_is_late(&self) -> Option<u32> {
-        let (fault, what) = (Fault::DropEvent, What::Disconnect);
+        let (fault, what) = (Fault::DropEvent, SiteKind::Disconnect);
         let hit = inject(&self.qp, fault, what)?;
         Some(ms(hit.usec).max(1))
     }

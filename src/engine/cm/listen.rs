@@ -78,10 +78,10 @@ impl ConnectionManager {
             .map_err(|_| AddressError::NoMemory)?;
         let mut listeners = self.listeners.lock();
         // Two reserved addresses may have one listener each, even if one is the wildcard.
-        let is_apart = |l: &Listener| is_held && l.is_held() && l.at != at;
+        let is_apart = |l: &Listener| is_held && l.is_reserved() && l.at != at;
         let is_taken = listeners
-            .around(net, at)
-            .any(|l| l.shares(device, net, &at, is_dual) && !is_apart(l));
+            .overlapping(net, at)
+            .any(|l| l.overlaps(device, net, &at, is_dual) && !is_apart(l));
         if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
             return Err(AddressError::InUse);
         }
@@ -143,8 +143,8 @@ impl ConnectionManager {
             candidates.filter(|at| !self.addresses.is_reserved(net, at))
         };
         let is_free = |at: &SocketAddr| {
-            let mut others = listeners.around(net, *at).filter(|l| !l.is_held());
-            !others.any(|l| l.shares(device, net, at, false))
+            let mut others = listeners.overlapping(net, *at).filter(|l| !l.is_reserved());
+            !others.any(|l| l.overlaps(device, net, at, false))
         };
         let at = unreserved().find(is_free).ok_or(why)?;
         Reservation::new(&self.addresses, device, net, at)

@@ -31,15 +31,15 @@ use crate::engine::prelude::*;
 /// The key of a listener in the table; listeners of one address are in the order in which they
 /// began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ListenerKey {
     net: u64,
     port: u16,
     ip: IpAddr,
     pub(super) number: NonZeroUsize,
 }
 
-impl Place {
-    /// The place of listener `number` at the IP address and port of `at`; the IPv6 scope does not
+impl ListenerKey {
+    /// The key of listener `number` at the IP address and port of `at`; the IPv6 scope does not
     /// count.
     pub(super) fn new(net: u64, at: &SocketAddr, number: NonZeroUsize) -> Self {
         Self {
@@ -50,18 +50,18 @@ impl Place {
         }
     }
 
-    /// The next place at the same address, if there is one.
+    /// The next key at the same address, if there is one.
     pub(super) fn following(self) -> Option<Self> {
         let number = self.number.checked_add(1)?;
         Some(Self { number, ..self })
     }
 
-    /// Returns true if both places are at one IP address and port of one network namespace.
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
+    /// Returns true if both keys are at one IP address and port of one network namespace.
+    pub(super) fn is_at_address_of(&self, other: &Self) -> bool {
         (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
     }
 
-    /// Returns true if both places are at one port of one network namespace, at any IP address.
+    /// Returns true if both keys are at one port of one network namespace, at any IP address.
     pub(super) fn has_port_of(&self, other: &Self) -> bool {
         (self.net, self.port) == (other.net, other.port)
     }
@@ -72,7 +72,7 @@ pub(crate) trait ListenerEvents: Send + Sync {
     /// Reports a request. Process context, under a mutex.
     ///
     /// `ENOMEM` if there is no room for the request now: the request may come again, see
-    /// [`ConnectParams::waits`]. Any other error refuses the request.
+    /// [`ConnectParams::retries_when_full`]. Any other error refuses the request.
     fn request(&self, request: Arc<ConnectRequest>) -> Result;
     /// Returns the number of the device of this listener; no other device has that number.
     fn device(&self) -> usize;
@@ -140,14 +140,14 @@ impl Listener {
     }
 
     /// Returns the key of this listener in the table.
-    pub(super) fn place(&self) -> Place {
-        Place::new(self.net, &self.at, self.number)
+    pub(super) fn key(&self) -> ListenerKey {
+        ListenerKey::new(self.net, &self.at, self.number)
     }
 
     /// Returns true if this listener is on that device, and can serve a destination that a listener
     /// at `at` can serve: both are at one address, or one is at a wildcard for the other. `is_dual`
     /// is true if `at`, as the IPv6 wildcard, serves IPv4, too.
-    pub(super) fn shares(&self, device: usize, net: u64, at: &SocketAddr, is_dual: bool) -> bool {
+    pub(super) fn overlaps(&self, device: usize, net: u64, at: &SocketAddr, is_dual: bool) -> bool {
         let (ours, theirs) = (self.at.ip(), at.ip());
         let is_under = || {
             is_wildcard_for(ours, self.events.is_dual(), theirs)
@@ -159,7 +159,7 @@ impl Listener {
     }
 
     /// Returns true if the listener holds a reservation of its address.
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_reserved(&self) -> bool {
         self.held.lock().is_some()
     }
 

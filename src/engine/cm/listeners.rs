@@ -25,12 +25,12 @@ use kernel::rbtree::{
 
 use super::listener::{
     Listener,
-    Place, //
+    ListenerKey, //
 };
 use crate::engine::prelude::*;
 
 /// All listeners of this host.
-pub(super) struct Listeners(RBTree<Place, Arc<Listener>>);
+pub(super) struct Listeners(RBTree<ListenerKey, Arc<Listener>>);
 
 impl Listeners {
     pub(super) fn new() -> Self {
@@ -39,7 +39,7 @@ impl Listeners {
 
     /// Adds a listener that is not in the table. May sleep. `ENOMEM` when there is no memory.
     pub(super) fn add(&mut self, listener: Arc<Listener>) -> Result {
-        let node = RBTreeNode::new(listener.place(), listener, GFP_KERNEL)?;
+        let node = RBTreeNode::new(listener.key(), listener, GFP_KERNEL)?;
         // The number of a listener is unique.
         let _ = self.0.insert(node);
         Ok(())
@@ -47,49 +47,53 @@ impl Listeners {
 
     /// Removes a listener, if it is in the table.
     pub(super) fn remove(&mut self, listener: &Listener) {
-        self.0.remove(&listener.place());
+        self.0.remove(&listener.key());
     }
 
     /// The listeners at the IP address and the port of `at`, of any device.
     pub(super) fn at(&self, net: u64, at: &SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
-        let first = Place::new(net, at, NonZeroUsize::MIN);
-        self.from(first, move |place| place.is_beside(&first))
+        let first = ListenerKey::new(net, at, NonZeroUsize::MIN);
+        self.from(first, move |key| key.is_at_address_of(&first))
     }
 
     /// The listeners at that port, at any address, of any device.
     fn at_port(&self, net: u64, port: u16) -> impl Iterator<Item = &Arc<Listener>> {
         // No address comes before this one.
         let lowest = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
-        let first = Place::new(net, &lowest, NonZeroUsize::MIN);
-        self.from(first, move |place| place.has_port_of(&first))
+        let first = ListenerKey::new(net, &lowest, NonZeroUsize::MIN);
+        self.from(first, move |key| key.has_port_of(&first))
     }
 
     /// The listeners that may get the same request as a listener at `at`.
-    pub(super) fn around(&self, net: u64, at: SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
+    pub(super) fn overlapping(
+        &self,
+        net: u64,
+        at: SocketAddr,
+    ) -> impl Iterator<Item = &Arc<Listener>> {
         let (all, some) = match at.ip().is_unspecified() {
             true => (Some(self.at_port(net, at.port())), None),
             // Few, for any number of addresses at this port.
-            false => (None, Some(self.serving(net, &at))),
+            false => (None, Some(self.candidates(net, &at))),
         };
         Iterator::chain(all.into_iter().flatten(), some.into_iter().flatten())
     }
 
-    /// The listeners from the place `first` on, in order, while `belongs` returns true.
+    /// The listeners from the key `first` on, in order, while `belongs` returns true.
     fn from(
         &self,
-        first: Place,
-        belongs: impl Fn(&Place) -> bool,
+        first: ListenerKey,
+        belongs: impl Fn(&ListenerKey) -> bool,
     ) -> impl Iterator<Item = &Arc<Listener>> {
         let mut from = Some(first);
         iter::from_fn(move || {
-            let place = *self.0.cursor_lower_bound(&from.take()?)?.current().0;
-            from = place.following();
-            self.0.get(&place).filter(|_| belongs(&place))
+            let key = *self.0.cursor_lower_bound(&from.take()?)?.current().0;
+            from = key.following();
+            self.0.get(&key).filter(|_| belongs(&key))
         })
     }
 
     /// The listeners that may get a request to `to`: at that address, or at a wildcard.
-    pub(super) fn serving(
+    pub(super) fn candidates(
         &self,
         net: u64,
         to: &SocketAddr,

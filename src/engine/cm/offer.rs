@@ -3,10 +3,10 @@
 //! The offers of a request: the order of the listeners that are notified, and the wait for room.
 //!
 //! A request goes to the listener that fits best; among equals, to the first. If that listener has
-//! no room, a request with [`ConnectParams::waits`](super::ConnectParams::waits) waits for its
-//! turn, until the time for the answer is over. A listener whose consumer cannot take the request
-//! declines, and the next listener is notified: `rdma_cm` may find that the address is not of the
-//! consumer's network namespace.
+//! no room, a request with [`retries_when_full`](super::ConnectParams::retries_when_full) waits for
+//! its turn, until the time for the answer is over. A listener whose consumer cannot take the
+//! request declines, and the next listener is notified: `rdma_cm` may find that the address is not
+//! of the consumer's network namespace.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -20,7 +20,7 @@ use super::{
     ConnectionGone,
     ConnectionManager,
     Listener,
-    NUMBERS, //
+    NUMBERS_PER_REQUEST, //
 };
 use crate::engine::{
     inject,
@@ -50,7 +50,7 @@ struct Offered {
 #[derive(Default)]
 pub(super) struct Offers {
     /// The last offer, unless the listener has declined or has no room.
-    now: Option<Offered>,
+    last: Option<Offered>,
     /// The rank of the last listener that declined: listeners of this rank and above are not
     /// notified.
     declined: Option<Rank>,
@@ -65,7 +65,7 @@ pub(super) struct Offers {
 impl ConnectRequest {
     /// Applies `f` to the last offer, unless its listener has declined or has no room.
     fn with_offered<T>(&self, f: impl FnOnce(&Offered) -> Option<T>) -> Option<T> {
-        self.offers.lock().now.as_ref().and_then(f)
+        self.offers.lock().last.as_ref().and_then(f)
     }
 
     /// Names the request for the listener that was notified last.
@@ -93,7 +93,7 @@ impl ConnectRequest {
     }
 
     /// The number of the last offer, if its listener listens no more.
-    pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
+    pub(super) fn orphaned_offer(&self) -> Option<NonZeroUsize> {
         self.with_offered(|offered| offered.listener.is_over().then_some(offered.number))
     }
 
@@ -102,10 +102,10 @@ impl ConnectRequest {
         let mut offers = self.offers.lock();
         offers.count += 1;
         let number = self.number.checked_add(offers.count)?;
-        if offers.count >= NUMBERS.get() {
+        if offers.count >= NUMBERS_PER_REQUEST.get() {
             return None;
         }
-        offers.now = Some(Offered {
+        offers.last = Some(Offered {
             listener: listener.clone(),
             rank,
             number,
@@ -118,7 +118,7 @@ impl ConnectRequest {
     /// the lock of the listeners, which keeps the listener in the table.
     fn wait_for_room(self: &Arc<Self>, listener: &Arc<Listener>) {
         let mut offers = self.offers.lock();
-        let full = offers.now.take();
+        let full = offers.last.take();
         let old = offers.waits_at.replace(listener.clone());
         drop(offers);
         drop(full);
@@ -169,10 +169,10 @@ impl ConnectRequest {
     }
 
     /// Returns true if the offer is due now.
-    fn takes_turn(&self) -> bool {
+    fn take_due(&self) -> bool {
         let mut offers = self.offers.lock();
         let is_due = core::mem::take(&mut offers.is_due);
-        if offers.now.is_some() {
+        if offers.last.is_some() {
             // The request had its turn before this call.
             return false;
         }
@@ -184,7 +184,7 @@ impl ConnectRequest {
     /// Takes back the offer of that number: its listener will not answer.
     fn take_offered(&self, number: NonZeroUsize) -> Option<Offered> {
         let mut offers = self.offers.lock();
-        let offered = offers.now.take_if(|offered| offered.number == number)?;
+        let offered = offers.last.take_if(|offered| offered.number == number)?;
         offers.declined = Some(offered.rank);
         Some(offered)
     }
@@ -238,9 +238,9 @@ impl ConnectionManager {
     /// Offers the request again, if it is its turn; or to the next listener, if the last one has
     /// ended and not answered in time. Process context.
     pub(super) fn offer_again_now(&self, request: &Arc<ConnectRequest>) {
-        if request.takes_turn() {
+        if request.take_due() {
             self.offer_next(request, None, Status::Refused);
-        } else if let Some(number) = request.orphaned().filter(|_| request.is_late()) {
+        } else if let Some(number) = request.orphaned_offer().filter(|_| request.is_late()) {
             request.answer_within(self.timeouts.answer_ms);
             let _ = self.decline(request, number, Status::Timeout);
         }
@@ -272,24 +272,25 @@ impl ConnectionManager {
             return None;
         }
         let offers = request.offers.lock();
-        if let Some(offered) = &offers.now {
+        if let Some(offered) = &offers.last {
             // The turn came twice. No other listener is notified before this one declines.
             return Some((offered.listener.clone(), Turn::Notified));
         }
         let declined = offers.declined;
         drop(offers);
         let ranked = listeners
-            .serving(request.params.net, &request.params.remote)
+            .candidates(request.params.net, &request.params.remote)
             .filter_map(|l| Some((l.rank(&request.params)?, l)));
         let left = ranked.filter(|(rank, _)| declined.is_none_or(|d| *rank < d));
         let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;
-        let has_turn = !request.params.waits || !listener.waiting.has_before(request.number);
+        let has_turn =
+            !request.params.retries_when_full || !listener.waiting.has_before(request.number);
         let notified = match has_turn {
             true => request.notify(listener, rank)?,
             false => Err(ENOMEM),
         };
         let turn = match notified {
-            Err(why) if why == ENOMEM && request.params.waits => {
+            Err(why) if why == ENOMEM && request.params.retries_when_full => {
                 request.wait_for_room(listener);
                 Turn::Waits
             }

@@ -77,8 +77,8 @@ pub(crate) enum ConnectError {
 struct Acceptance {
     endpoint: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
-    ours: ReadLimits,
-    theirs: ReadLimits,
+    passive_limits: ReadLimits,
+    active_limits: ReadLimits,
 }
 
 enum RequestState {
@@ -98,7 +98,7 @@ enum RequestState {
 struct Pending {
     state: RequestState,
     /// The deadline of the answer while open, of the confirmation while accepted.
-    until_ms: u64,
+    deadline_ms: u64,
 }
 
 /// A connection that one side asked for.
@@ -140,7 +140,7 @@ impl ConnectRequest {
                 offers <- new_spinlock_irq!(Offers::default()),
                 pending <- new_spinlock_irq!(Pending {
                     state: RequestState::Open,
-                    until_ms: 0,
+                    deadline_ms: 0,
                 }),
                 timer <- Timer::new(),
                 work <- new_work!("ndk_request"),
@@ -159,7 +159,7 @@ impl ConnectRequest {
 
     /// Sets the deadline. Under the lock: a timer armed after the decision would not be cancelled.
     fn set_deadline(self: &Arc<Self>, pending: &mut Pending, ms: u32) {
-        pending.until_ms = time::now_ms().saturating_add(ms.into());
+        pending.deadline_ms = time::now_ms().saturating_add(ms.into());
         self.timer.arm(self, ms);
     }
 
@@ -173,7 +173,7 @@ impl ConnectRequest {
         let pending = self.pending.lock();
         if matches!(pending.state, RequestState::Open) {
             // The deadline of the answer stays.
-            let left = pending.until_ms.saturating_sub(time::now_ms());
+            let left = pending.deadline_ms.saturating_sub(time::now_ms());
             let left = u32::try_from(left).unwrap_or(u32::MAX);
             // Under the lock, as in `set_deadline`.
             self.timer.arm(self, ms.min(left));
@@ -188,7 +188,7 @@ impl ConnectRequest {
     /// Returns true if no decision was made, and the time for the answer is over.
     pub(super) fn is_late(&self) -> bool {
         let pending = self.pending.lock();
-        matches!(pending.state, RequestState::Open) && pending.until_ms <= time::now_ms()
+        matches!(pending.state, RequestState::Open) && pending.deadline_ms <= time::now_ms()
     }
 
     /// Takes the right to decide. Returns true for the first caller alone.
@@ -275,13 +275,13 @@ impl ConnectRequest {
         if !self.take_decision() {
             return Err(ConnectError::Aborted);
         }
-        let waits = self.params.confirms && events.confirms();
+        let waits = self.params.wants_confirmation && events.waits_for_confirmation();
         let endpoint = Endpoint::new(qp.clone(), events).map_err(|_| ConnectError::NoMemory);
         let accepted = endpoint.and_then(|endpoint| {
             let acceptance = Acceptance {
                 endpoint,
-                ours: negotiate(limits, self.params.limits),
-                theirs: negotiate(self.params.limits, limits),
+                passive_limits: negotiate(limits, self.params.limits),
+                active_limits: negotiate(self.params.limits, limits),
             };
             match waits {
                 true => self.wait_for_confirmation(acceptance, private_data),
@@ -305,7 +305,7 @@ impl ConnectRequest {
         if inject::is_on() && self.drops_reply() {
             return Ok(());
         }
-        let reply = Ok(acceptance.theirs);
+        let reply = Ok(acceptance.active_limits);
         if self.params.events.reply(reply, private_data).is_err() {
             // The active side does not learn that it was connected, so it must not be.
             self.active.detach();
@@ -325,7 +325,7 @@ impl ConnectRequest {
     /// Connects the active side; the passive one is connected, or was.
     fn attach_active(&self, acceptance: &Acceptance, transport: &Arc<dyn Transport>) -> Result {
         let (active, endpoint) = (&self.params.qp, &acceptance.endpoint);
-        let attached = attach_side(transport, 0, &self.active, acceptance.theirs);
+        let attached = attach_side(transport, 0, &self.active, acceptance.active_limits);
         if attached.is_err() {
             endpoint.detach();
             endpoint.qp.peer_gone(transport.id());
@@ -349,7 +349,8 @@ impl ConnectRequest {
         let passive = &endpoint.qp;
         let transport =
             (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
-        attach_side(&transport, 1, endpoint, acceptance.ours).map_err(|_| passive_error)?;
+        let attached = attach_side(&transport, 1, endpoint, acceptance.passive_limits);
+        attached.map_err(|_| passive_error)?;
         self.attach_active(acceptance, &transport)
             .map_err(|_| active_error)?;
         self.pending.lock().state = RequestState::Connected;
@@ -369,7 +370,7 @@ impl ConnectRequest {
         active.ring_doorbell();
         passive.device().count(Counter::Accepts, 1);
         active.device().count(Counter::Connects, 1);
-        endpoint.events.established(acceptance.ours);
+        endpoint.events.established(acceptance.passive_limits);
         endpoint.up();
         Ok(())
     }
@@ -382,7 +383,7 @@ fn attach_side(
     side: &Arc<Endpoint>,
     limits: ReadLimits,
 ) -> Result {
-    side.begin();
+    side.count_side();
     let link = Link {
         transport: transport.clone(),
         end,
@@ -401,7 +402,7 @@ impl Expires for ConnectRequest {
         }
         // A timer that was cancelled too late, or armed for the next offer, expires before the
         // deadline.
-        let left = pending.until_ms.saturating_sub(time::now_ms());
+        let left = pending.deadline_ms.saturating_sub(time::now_ms());
         if left > 0 {
             // Under the lock, as in `set_deadline`.
             let ms = u32::try_from(left).unwrap_or(u32::MAX);
@@ -410,9 +411,9 @@ impl Expires for ConnectRequest {
         drop(pending);
         if !is_open {
             if left == 0 {
-                this.fail_pending(ConnectError::TimedOut, Status::Timeout);
+                this.fail_acceptance(ConnectError::TimedOut, Status::Timeout);
             }
-        } else if left == 0 && this.orphaned().is_none() {
+        } else if left == 0 && this.orphaned_offer().is_none() {
             this.decide(Status::Timeout, &[]);
         } else {
             // An item that is queued already has yet to run.

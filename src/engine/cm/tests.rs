@@ -99,8 +99,8 @@ mod tests {
         kunit_assert_eq!((passive.replies.get(), passive.established.get()), (0, 1));
         cm_fixture.passive.receive(1, &[])?;
         cm_fixture.active.post(2, SEND, &[])?;
-        assert!(cm_fixture.active.sends.brings(2, Status::Success));
-        assert!(cm_fixture.passive.receives.brings(1, Status::Success));
+        assert!(cm_fixture.active.sends.next_is(2, Status::Success));
+        assert!(cm_fixture.passive.receives.next_is(1, Status::Success));
         kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 1);
         kunit_assert_eq!(cm_fixture.passive.counted(Counter::Accepts), 1);
         kunit_assert_eq!(active.closed.get() + passive.closed.get(), 0);
@@ -136,7 +136,7 @@ mod tests {
         cm_fixture
             .passive
             .post(1, read(memory.remote(0)), &[sink.whole()])?;
-        assert!(cm_fixture.passive.sends.brings(1, Status::LocalOperation));
+        assert!(cm_fixture.passive.sends.next_is(1, Status::LocalOperation));
         Ok(())
     }
 
@@ -194,9 +194,9 @@ mod tests {
             let mut listener_logs = KVec::new();
             for kind in cases(order) {
                 let (listen, device) = kinds[kind];
-                let manner = Manner {
+                let manner = ListenerHabits {
                     dual: true,
-                    ..Manner::default()
+                    ..ListenerHabits::default()
                 };
                 let listener_log = ListenerLog::with(device, manner)?;
                 let listener = cm_fixture.listen(at(listen, PORT), &listener_log)?;
@@ -229,9 +229,9 @@ mod tests {
             (ANY, true, HERE, 1),
         ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let manner = Manner {
+            let manner = ListenerHabits {
                 dual,
-                ..Manner::default()
+                ..ListenerHabits::default()
             };
             let listener_log = ListenerLog::with(to, manner)?;
             cm_fixture.listen(at(listen, PORT), &listener_log)?;
@@ -263,9 +263,9 @@ mod tests {
         ];
         for (ip, dual, other, both) in cases(table) {
             let cm_fixture = ConnectionFixture::new()?;
-            let manner = Manner {
+            let manner = ListenerHabits {
                 dual,
-                ..Manner::default()
+                ..ListenerHabits::default()
             };
             let listener_log = ListenerLog::with(HERE, manner)?;
             let first = cm_fixture.listen(at(ip, PORT), &listener_log)?;
@@ -483,7 +483,10 @@ mod tests {
 
     #[test]
     fn an_end_that_could_not_be_reported_is_reported_again() -> Result {
-        let (active, passive) = (ConnectionLog::stubborn(3)?, ConnectionLog::new()?);
+        let (active, passive) = (
+            ConnectionLog::with_closed_failures(3)?,
+            ConnectionLog::new()?,
+        );
         let cm_fixture = connected(&active, &passive)?;
         cm_fixture.passive.qp.fail();
         assert!(wait_until(|| active.closed.get() == 4));
@@ -496,7 +499,10 @@ mod tests {
     #[test]
     fn the_end_of_the_module_waits_until_each_side_has_heard_of_the_end() -> Result {
         // One side cannot be notified for some time.
-        let (active, passive) = (ConnectionLog::stubborn(3)?, ConnectionLog::new()?);
+        let (active, passive) = (
+            ConnectionLog::with_closed_failures(3)?,
+            ConnectionLog::new()?,
+        );
         let cm_fixture = connected(&active, &passive)?;
         let device = cm_fixture.active.device();
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
@@ -530,7 +536,7 @@ mod tests {
         let cm_fixture = ConnectionFixture::new()?;
         let listener_log = cm_fixture.open()?;
         for fails in cases(0..3) {
-            let active = ConnectionLog::deaf(u32::from(fails == 2))?;
+            let active = ConnectionLog::with_reply_failures(u32::from(fails == 2))?;
             let request = cm_fixture.connect(&active)?;
             match fails {
                 0 => cm_fixture.passive.qp.fail(),
@@ -660,7 +666,10 @@ mod tests {
 
     #[test]
     fn a_rejection_that_finds_no_room_is_reported_without_its_data() -> Result {
-        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::deaf(1)?);
+        let (cm_fixture, log) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::with_reply_failures(1)?,
+        );
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
         assert!(listener_log.request()?.reject(b"go away!").is_ok());
@@ -677,7 +686,7 @@ mod tests {
     fn a_side_that_never_hears_that_it_is_connected_is_not() -> Result {
         let (cm_fixture, active, passive) = (
             ConnectionFixture::new()?,
-            ConnectionLog::deaf(1)?,
+            ConnectionLog::with_reply_failures(1)?,
             ConnectionLog::new()?,
         );
         let listener_log = cm_fixture.open()?;
@@ -731,12 +740,12 @@ mod tests {
         a.attach(transport.clone(), 0)?;
         b.receive(1, &[])?;
         a.post(2, SEND, &[])?;
-        assert!(a.sends.is_silent());
-        assert!(b.receives.is_silent());
+        assert!(a.sends.stays_empty());
+        assert!(b.receives.stays_empty());
         b.attach(transport, 1)?;
         a.qp.ring_doorbell();
-        assert!(a.sends.brings(2, Status::Success));
-        assert!(b.receives.brings(1, Status::Success));
+        assert!(a.sends.next_is(2, Status::Success));
+        assert!(b.receives.next_is(1, Status::Success));
         Ok(())
     }
 }

@@ -96,7 +96,7 @@ impl Moderator {
     }
 
     /// Counts a completion for the held call.
-    pub(super) fn gather(&mut self) {
+    pub(super) fn count_for_held_call(&mut self) {
         if let Some(held) = &mut self.held {
             held.gathered = held.gathered.saturating_add(1);
         }
@@ -214,10 +214,10 @@ mod tests {
         let mut moderator = moderator(u32::MAX, 3);
         kunit_assert_eq!(moderator.decide(false, 7, true, || 0), Decision::Nothing);
         kunit_assert_eq!(moderator.decide(true, 1, false, || 0), Decision::Hold(None));
-        moderator.gather();
+        moderator.count_for_held_call();
         // An arm that is satisfied while a call is held goes with the call.
         kunit_assert_eq!(moderator.decide(true, 2, false, || 0), Decision::Nothing);
-        moderator.gather();
+        moderator.count_for_held_call();
         kunit_assert_eq!(moderator.decide(false, 3, false, || 0), Decision::Call);
         assert!(!moderator.cancel_held());
     }

@@ -36,7 +36,7 @@ impl CompletionQueue {
         if inner.moderator.is_off() {
             return satisfied;
         }
-        let urgent = inner.urgent || inner.is_full();
+        let urgent = inner.has_unreported_failure || inner.is_full();
         let unreported = inner.unreported;
         let decision = inner
             .moderator
@@ -75,7 +75,7 @@ impl CompletionQueue {
             drop(inner);
             return self.raise(NOTIFY);
         }
-        inner.notified();
+        inner.mark_reported();
         self.trace_notify(&inner);
         let failure = inner.failure;
         drop(inner);
@@ -120,7 +120,7 @@ impl Notifies for CompletionQueue {
         if events & FAILED != 0 {
             let failure = this.inner.lock().failure;
             let called = failure.map(|failure| this.events.failed(failure));
-            if called == Some(Called::Again) {
+            if called == Some(Called::Partial) {
                 return this.raise(events);
             }
         }
@@ -128,7 +128,7 @@ impl Notifies for CompletionQueue {
             let mut inner = this.inner.lock();
             // The arm of a held call was satisfied before this call, which reports that arm, too.
             this.cancel_held(&mut inner);
-            inner.notified();
+            inner.mark_reported();
             this.trace_notify(&inner);
             let failure = inner.failure;
             drop(inner);

@@ -75,7 +75,7 @@ impl CqState {
         // this one.
         let others = shared.ring.len().saturating_sub(1);
         self.unreported = self.unreported.min(others);
-        self.urgent &= self.unreported > 0;
+        self.has_unreported_failure &= self.unreported > 0;
         true
     }
 }

@@ -70,7 +70,7 @@ pub(crate) const FLUSHED: Wc = Wc {
 };
 
 /// A queue by itself, for `depth` entries.
-pub(crate) fn alone(depth: u32) -> Result<(Arc<Queue>, EngineHost)> {
+pub(crate) fn queue_and_host(depth: u32) -> Result<(Arc<Queue>, EngineHost)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     Ok((
         Queue::new(&engine_host.device()?, depth, u32::MAX)?,
@@ -134,7 +134,7 @@ mod tests {
         ];
         for (entry, calls) in cases(table) {
             for (arm, calls) in cases(ARMS.into_iter().zip(calls)) {
-                let (queue, _engine_host) = alone(8)?;
+                let (queue, _engine_host) = queue_and_host(8)?;
                 queue.cq.arm(arm, MissedEvents::Ignore);
                 assert!(queue.cq.push(&entry).is_ok());
                 assert!(queue.has_called(calls));
@@ -156,8 +156,8 @@ mod tests {
         ];
         for (outstanding, row) in cases(ARMS.into_iter().zip(matrix)) {
             for (new, result) in cases(ARMS.into_iter().zip(row)) {
-                for missed in cases([MissedEvents::Ignore, MissedEvents::Report]) {
-                    let (queue, _engine_host) = alone(2)?;
+                for missed in cases([MissedEvents::Ignore, MissedEvents::SatisfyArm]) {
+                    let (queue, _engine_host) = queue_and_host(2)?;
                     queue.cq.arm(outstanding, missed);
                     queue.cq.arm(new, missed);
                     assert!(queue.cq.push(&RECEIVE).is_ok());
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_call_at_most_for_each_arm() -> Result {
-        let (queue, _engine_host) = alone(64)?;
+        let (queue, _engine_host) = queue_and_host(64)?;
         for calls in cases(1..=3) {
             // Two arms before an event count as one.
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
@@ -194,7 +194,7 @@ mod tests {
             opcode: WcOpcode::Read,
             ..SENT
         };
-        let (queue, _engine_host) = alone(32)?;
+        let (queue, _engine_host) = queue_and_host(32)?;
         let table: [&[Wc]; 7] = [
             &[SENT],
             &[RECEIVE],
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_not_armed_never_calls() -> Result {
-        let (queue, _engine_host) = alone(8)?;
+        let (queue, _engine_host) = queue_and_host(8)?;
         for entry in cases([RECEIVE, SOLICITED, FAILED]) {
             assert!(queue.cq.push(&entry).is_ok());
         }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_waits_only_reports_the_entries_present() -> Result {
-        let (queue, _engine_host) = alone(8)?;
+        let (queue, _engine_host) = queue_and_host(8)?;
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(1));
@@ -246,9 +246,9 @@ mod tests {
     #[test]
     fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_reported_yet() -> Result {
         for (arm, calls) in cases(ARMS.into_iter().zip([1, 1, 0])) {
-            let (queue, _engine_host) = alone(8)?;
+            let (queue, _engine_host) = queue_and_host(8)?;
             assert!(queue.cq.push(&RECEIVE).is_ok());
-            queue.cq.arm(arm, MissedEvents::Report);
+            queue.cq.arm(arm, MissedEvents::SatisfyArm);
             assert!(queue.has_called(calls));
         }
         Ok(())
@@ -256,19 +256,19 @@ mod tests {
 
     #[test]
     fn entries_that_were_reported_or_taken_do_not_satisfy_a_later_arm() -> Result {
-        let (queue, _engine_host) = alone(8)?;
+        let (queue, _engine_host) = queue_and_host(8)?;
         assert!(queue.cq.push(&RECEIVE).is_ok());
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.has_called(1));
         // The entry is still there, but was reported.
-        assert!(queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm));
         assert!(queue.has_called(1));
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(2));
         // Another entry, taken before the next arm.
         assert!(queue.cq.push(&RECEIVE).is_ok());
         kunit_assert_eq!(empty(&queue), 3);
-        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm));
         assert!(queue.has_called(2));
         Ok(())
     }
@@ -276,16 +276,16 @@ mod tests {
     #[test]
     fn a_queue_holds_exactly_what_was_asked_for_and_stays_readable() -> Result {
         for depth in cases([1, 2, 3, 5, 8]) {
-            let (queue, _engine_host) = alone(depth)?;
+            let (queue, _engine_host) = queue_and_host(depth)?;
             kunit_assert_eq!(queue.cq.depth(), depth);
             for context in cases(0..u64::from(depth)) {
                 assert!(queue.cq.push(&sent(context)).is_ok());
             }
             assert!(queue.cq.push(&SENT).is_err());
-            assert!(queue.brings_all(0..u64::from(depth), Status::Success));
+            assert!(queue.next_are(0..u64::from(depth), Status::Success));
             // The queue has failed for good.
             assert!(queue.cq.push(&SENT).is_err());
-            assert!(queue.is_silent());
+            assert!(queue.stays_empty());
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ mod tests {
             Some(Arm::Solicited),
             Some(Arm::Errors),
         ]) {
-            let (queue, _engine_host) = alone(2)?;
+            let (queue, _engine_host) = queue_and_host(2)?;
             assert!(queue.cq.push(&RECEIVE).is_ok());
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
@@ -320,10 +320,10 @@ mod tests {
     #[test]
     fn a_failure_while_unarmed_is_reported_to_the_next_arm_that_calls() -> Result {
         for arm in cases(ARMS) {
-            let (queue, _engine_host) = alone(1)?;
+            let (queue, _engine_host) = queue_and_host(1)?;
             assert!(overflow(&queue, 1));
             assert!(queue.has_called(0));
-            queue.cq.arm(arm, MissedEvents::Report);
+            queue.cq.arm(arm, MissedEvents::SatisfyArm);
             assert!(queue.has_called(1));
             kunit_assert_eq!(queue.log.calls_failed.get(), 1);
         }
@@ -332,13 +332,13 @@ mod tests {
 
     #[test]
     fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
-        let (queue, _engine_host) = alone(4)?;
-        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
+        let (queue, _engine_host) = queue_and_host(4)?;
+        queue.cq.arm(Arm::Solicited, MissedEvents::SatisfyArm);
         assert!(queue.cq.push(&RECEIVE).is_ok());
-        queue.cq.arm(Arm::Errors, MissedEvents::Report);
+        queue.cq.arm(Arm::Errors, MissedEvents::SatisfyArm);
         assert!(queue.has_called(0));
         // The first arm is still there, and arming anew finds the entry.
-        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
+        queue.cq.arm(Arm::Solicited, MissedEvents::SatisfyArm);
         assert!(queue.has_called(1));
         Ok(())
     }
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_queue_that_is_given_up_notifies_whoever_armed_it() -> Result {
         for arm in cases(ARMS) {
-            let (queue, _engine_host) = alone(4)?;
+            let (queue, _engine_host) = queue_and_host(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             queue.cq.break_down();
@@ -359,12 +359,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_unarmed_notifies_each_later_arm_that_calls() -> Result {
-        let (queue, _engine_host) = alone(4)?;
+        let (queue, _engine_host) = queue_and_host(4)?;
         queue.cq.break_down();
         assert!(queue.has_called(0));
         kunit_assert_eq!((queue.log.failures.get(), queue.log.fatal.get()), (1, 1));
         for (arm, calls) in cases(ARMS.into_iter().zip(1..)) {
-            queue.cq.arm(arm, MissedEvents::Report);
+            queue.cq.arm(arm, MissedEvents::SatisfyArm);
             assert!(queue.has_called(calls));
             kunit_assert_eq!(queue.log.calls_fatal.get(), calls);
         }
@@ -374,24 +374,24 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
-        let (queue, _engine_host) = alone(4)?;
+        let (queue, _engine_host) = queue_and_host(4)?;
         for context in cases(0..3) {
             assert!(queue.cq.push(&sent(context)).is_ok());
         }
         queue.cq.break_down();
         assert!(queue.cq.push(&SENT).is_err());
-        assert!(queue.brings_all(0..3, Status::Success));
+        assert!(queue.next_are(0..3, Status::Success));
         assert!(queue.cq.push(&SENT).is_err());
-        assert!(queue.is_silent());
+        assert!(queue.stays_empty());
         Ok(())
     }
 
     #[test]
     fn the_first_failure_is_the_one_that_is_reported() -> Result {
-        let (queue, _engine_host) = alone(1)?;
+        let (queue, _engine_host) = queue_and_host(1)?;
         assert!(overflow(&queue, 1));
         queue.cq.break_down();
-        queue.cq.arm(Arm::Errors, MissedEvents::Report);
+        queue.cq.arm(Arm::Errors, MissedEvents::SatisfyArm);
         assert!(queue.has_called(1));
         kunit_assert_eq!((queue.log.failures.get(), queue.log.fatal.get()), (1, 0));
         kunit_assert_eq!(
@@ -410,15 +410,15 @@ mod tests {
         assert!(qp_pair.is_down());
         flush_work(qp_pair.a.device());
         kunit_assert_eq!(qp_pair.b.events.broken.get(), 1);
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         Ok(())
     }
 
     #[test]
     fn calls_come_from_softirq_and_not_from_inside_of_a_call() -> Result {
-        let (queue, _engine_host) = alone(8)?;
+        let (queue, _engine_host) = queue_and_host(8)?;
         let softirqs_off = BhDisabled::enter();
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         let pushed = queue.cq.push(&RECEIVE).is_ok();
         let during = queue.log.calls.get();
         // Only softirqs run as this section ends.
@@ -436,10 +436,10 @@ mod tests {
         qp_pair.b.receive(2, &[])?;
         let log = &qp_pair.a.sends.log;
         let softirqs_off = BhDisabled::enter();
-        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         let posted = qp_pair.a.post(1, requests::SEND, &[]);
         let after_post = log.calls.get();
-        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         let polled = qp_pair.a.sends.poll().is_some();
         let after_poll = log.calls.get();
         drop(softirqs_off);
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_queue_follow_each_other() -> Result {
-        let (queue, _engine_host) = alone(2048)?;
+        let (queue, _engine_host) = queue_and_host(2048)?;
         let cq = queue.cq.clone();
         // From inside of each call: one more arm that is satisfied at once, 50 times.
         let rounds = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -462,13 +462,13 @@ mod tests {
             move |_| {
                 if rounds.hit() < 50 {
                     let _ = cq.push(&RECEIVE);
-                    cq.arm(Arm::Any, MissedEvents::Report);
+                    cq.arm(Arm::Any, MissedEvents::SatisfyArm);
                 }
             },
             GFP_KERNEL,
         )?;
         queue.log.set_hook(Some(hook));
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(wait_until(|| queue.log.calls.get() == 51));
         assert!(queue.has_called(51));
@@ -480,12 +480,12 @@ mod tests {
     /// Returns true if no call comes from any of `queues` queues, each closed with a call due.
     fn are_silent_when_closed(queues: u32) -> Result<bool> {
         for _ in 0..queues {
-            let (queue, _engine_host) = alone(4)?;
+            let (queue, _engine_host) = queue_and_host(4)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             let pushed = queue.cq.push(&RECEIVE).is_ok();
             queue.cq.close();
             let calls = queue.log.calls.get();
-            queue.cq.arm(Arm::Any, MissedEvents::Report);
+            queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
             let refused = queue.cq.push(&RECEIVE).is_err();
             if !(pushed && refused && queue.has_called(calls)) || queue.log.failures.get() != 0 {
                 return Ok(false);
@@ -533,7 +533,7 @@ mod tests {
         }
 
         fn failed(&self, _failure: Failure) -> Called {
-            Called::Over
+            Called::Done
         }
     }
 
@@ -559,7 +559,7 @@ mod tests {
 
     #[test]
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
-        let (queue, _engine_host) = alone(8)?;
+        let (queue, _engine_host) = queue_and_host(8)?;
         for context in cases(0..5) {
             assert!(queue.cq.push(&sent(context)).is_ok());
         }
@@ -575,7 +575,7 @@ mod tests {
 
     #[test]
     fn a_poll_for_many_takes_them_all_in_order() -> Result {
-        let (queue, _engine_host) = alone(1000)?;
+        let (queue, _engine_host) = queue_and_host(1000)?;
         for count in cases([63, 64, 65, 128, 700]) {
             for most in cases([count, count + 1, usize::MAX]) {
                 for context in cases(0..count) {
@@ -594,7 +594,7 @@ mod tests {
             }
         }
         // None of the entries is left to be reported.
-        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm));
         assert!(queue.has_called(0));
         Ok(())
     }
@@ -666,10 +666,10 @@ mod tests {
         kunit_assert_eq!(qp_pair.a.events.broken.get(), 0);
         kunit_assert_eq!(qp_pair.b.receives.log.failures.get(), 1);
         kunit_assert_eq!(qp_pair.b.counted(Counter::CqOverflows), 1);
-        assert!(qp_pair.b.receives.brings_all(0..2, Status::Success));
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.next_are(0..2, Status::Success));
+        assert!(qp_pair.b.receives.stays_empty());
         // The third message did arrive; only its report was lost.
-        assert!(qp_pair.a.sends.brings_all(0..3, Status::Success));
+        assert!(qp_pair.a.sends.next_are(0..3, Status::Success));
         Ok(())
     }
 
@@ -689,9 +689,9 @@ mod tests {
         kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
         flush_work(qp_pair.a.device());
         kunit_assert_eq!(qp_pair.a.events.broken.get(), 1);
-        assert!(qp_pair.a.sends.brings_all(0..2, Status::Success));
-        assert!(qp_pair.a.sends.is_silent());
-        assert!(qp_pair.b.receives.brings(1, Status::Flushed));
+        assert!(qp_pair.a.sends.next_are(0..2, Status::Success));
+        assert!(qp_pair.a.sends.stays_empty());
+        assert!(qp_pair.b.receives.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -708,7 +708,7 @@ mod tests {
                 .post_with(context, work, SendFlags::empty(), &[])?;
         }
         qp_pair.a.post(50, requests::write(sink.remote(0)), &[])?;
-        assert!(qp_pair.a.sends.brings(50, Status::Success));
+        assert!(qp_pair.a.sends.next_is(50, Status::Success));
         kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Rts);
         Ok(())
     }

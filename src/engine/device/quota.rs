@@ -50,7 +50,7 @@ impl Quota {
     ];
 
     /// The most objects of the kind, and the most of those that programs may have.
-    const fn most(self) -> (u32, u32) {
+    const fn limits(self) -> (u32, u32) {
         match self {
             Self::Regions => (MAX_PROGRAM_REGIONS, MAX_PROGRAM_REGIONS),
             _ => (MAX_OBJECTS, MAX_PROGRAM_OBJECTS),
@@ -96,7 +96,7 @@ impl Quotas {
 }
 
 /// Raises a count below `most`; returns false at `most`.
-fn raise(count: &Atomic<u32>, most: u32) -> bool {
+fn try_increment(count: &Atomic<u32>, most: u32) -> bool {
     let mut now = count.load(Relaxed);
     while now < most {
         match count.cmpxchg(now, now + 1, Relaxed) {
@@ -120,11 +120,11 @@ impl RdmaDevice {
     /// place is left, as the providers of the kernel tree have it.
     pub(crate) fn share(self: &Arc<Self>, quota: Quota, is_of_program: bool) -> Result<Share> {
         let used = self.quotas.used(quota).ok_or(ENOMEM)?;
-        let (all, of_programs) = quota.most();
-        if is_of_program && !raise(&used.of_programs, of_programs) {
+        let (all, of_programs) = quota.limits();
+        if is_of_program && !try_increment(&used.of_programs, of_programs) {
             return Err(ENOMEM);
         }
-        if !raise(&used.all, all) {
+        if !try_increment(&used.all, all) {
             if is_of_program {
                 used.of_programs.fetch_sub(1, Relaxed);
             }
@@ -168,7 +168,7 @@ impl Drop for Share {
 
 /// Places that a device counts as taken, without objects, until this is dropped.
 #[cfg(ndk_kunit)]
-pub(crate) struct Crowd {
+pub(crate) struct TakenPlaces {
     device: Arc<RdmaDevice>,
     quota: Quota,
     all: u32,
@@ -176,10 +176,10 @@ pub(crate) struct Crowd {
 }
 
 #[cfg(ndk_kunit)]
-impl Crowd {
+impl TakenPlaces {
     /// Takes all places but `left`. No other task may take a place during the call.
     pub(crate) fn leaving(device: &Arc<RdmaDevice>, quota: Quota, left: u32) -> Self {
-        let (all, of_programs) = quota.most();
+        let (all, of_programs) = quota.limits();
         let add = |count: &Atomic<u32>, most: u32| {
             let more = (most - left).saturating_sub(count.load(Relaxed));
             count.add(more, Relaxed);
@@ -208,7 +208,7 @@ impl Crowd {
 }
 
 #[cfg(ndk_kunit)]
-impl Drop for Crowd {
+impl Drop for TakenPlaces {
     fn drop(&mut self) {
         if let Some(used) = self.device.quotas.used(self.quota) {
             used.all.fetch_sub(self.all, Relaxed);
@@ -244,7 +244,7 @@ mod tests {
         let device = engine_host.device()?;
         for quota in cases(Quota::ALL) {
             for is_of_program in cases([false, true]) {
-                let crowd = Crowd::leaving(&device, quota, 1);
+                let taken = TakenPlaces::leaving(&device, quota, 1);
                 let last = device.share(quota, is_of_program)?;
                 for _ in 0..2 {
                     let refused = device.share(quota, is_of_program);
@@ -255,7 +255,7 @@ mod tests {
                 // The place comes back once.
                 last.give_back();
                 drop(last);
-                kunit_assert_eq!(crowd.others(), (0, 0));
+                kunit_assert_eq!(taken.others(), (0, 0));
                 assert!(device.share(quota, is_of_program).is_ok());
             }
         }
@@ -267,7 +267,7 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
         for quota in cases(Quota::ALL) {
-            let (all, of_programs) = quota.most();
+            let (all, of_programs) = quota.limits();
             let used = device.quotas.used(quota).ok_or(EINVAL)?;
             used.of_programs.store(of_programs, Relaxed);
             used.all.store(of_programs, Relaxed);
@@ -289,7 +289,7 @@ mod tests {
         const ROUNDS: u32 = 2_000;
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
-        let _crowd = Crowd::leaving(&device, Quota::QueuePairs, 1);
+        let _taken = TakenPlaces::leaving(&device, Quota::QueuePairs, 1);
         let inside = Arc::new(Atomic::<u32>::new(0), GFP_KERNEL)?;
         let broken = Arc::new(Atomic::<u32>::new(0), GFP_KERNEL)?;
         let queue = crate::sys::softirq::ProcessQueue::new(c"ndk_test_quota")?;
@@ -356,7 +356,7 @@ mod tests {
             if quota == Quota::Regions {
                 continue;
             }
-            let _crowd = Crowd::leaving(domain.device(), quota, 1);
+            let _taken = TakenPlaces::leaving(domain.device(), quota, 1);
             let last = make(&engine_host, &domain, quota)?;
             let refused = make(&engine_host, &domain, quota);
             kunit_assert_eq!((quota, refused.err()), (quota, Some(ENOMEM)));
@@ -384,8 +384,8 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
         for quota in cases(Quota::ALL) {
-            let crowd = Crowd::leaving(domain.device(), quota, 2);
-            let before = crowd.others();
+            let taken = TakenPlaces::leaving(domain.device(), quota, 2);
+            let before = taken.others();
             for n in cases(1..100) {
                 if !plan_from(n) {
                     return Err(EINVAL);
@@ -395,7 +395,7 @@ mod tests {
                 if let Ok(made) = &made {
                     made.end();
                 }
-                kunit_assert_eq!((quota, crowd.others()), (quota, before));
+                kunit_assert_eq!((quota, taken.others()), (quota, before));
                 if !struck {
                     break;
                 }

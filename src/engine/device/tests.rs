@@ -287,8 +287,8 @@ mod tests {
             Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
             Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
         ];
-        mine.set_seen(sees[0].clone());
-        other.set_seen(sees[1].clone());
+        mine.set_visibility(sees[0].clone());
+        other.set_visibility(sees[1].clone());
         kunit_assert_eq!(find(), 0);
         assert!(devices.by_addr(FIRST, localhost).is_none());
         // The other device is seen here, and has its addresses elsewhere.

@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// The time that [`RdmaDevice::shut`] waits before it warns in the kernel log, in milliseconds.
-const PATIENCE_MS: u32 = 10_000;
+const SHUT_WARN_MS: u32 = 10_000;
 
 /// The number of waits of that length from one warning to the next.
-const SAY_EVERY: u32 = 30;
+const WAITS_PER_WARNING: u32 = 30;
 
 /// A face's user of a device.
 pub(crate) trait Client: Send + Sync {
@@ -125,11 +125,11 @@ impl RdmaDevice {
         }
         let mut waits: u32 = 0;
         while !self.users.inner.lock().users.is_empty() {
-            if waits % SAY_EVERY == 1 {
+            if waits % WAITS_PER_WARNING == 1 {
                 pr_warn!("{}: waits for its users to close it\n", self.name());
             }
             waits = waits.saturating_add(1);
-            self.users.unused.wait_timeout(PATIENCE_MS);
+            self.users.unused.wait_timeout(SHUT_WARN_MS);
         }
     }
 }

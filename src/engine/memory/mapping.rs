@@ -61,7 +61,7 @@ impl Slot {
     fn put_back(&self, owners: u32, list: SpanList) {
         let mut staging = self.staging.lock();
         let rest = match staging.owners() == owners {
-            true => staging.keep(list),
+            true => staging.keep_spare(list),
             false => Some(list),
         };
         drop(staging);
@@ -102,13 +102,13 @@ impl MemoryTable {
     }
 
     /// Drops the mapping of a registration request that is not carried out. Any context.
-    pub(crate) fn unstage(&self, index: u32, number: u32) {
+    pub(crate) fn drop_staged(&self, index: u32, number: u32) {
         let Some(slot) = self.slot(index) else {
             return;
         };
         let mut staging = slot.staging.lock();
         let list = staging.take_number(number);
-        let rest = list.and_then(|list| staging.keep(list));
+        let rest = list.and_then(|list| staging.keep_spare(list));
         drop(staging);
         drop(rest);
     }
@@ -132,7 +132,7 @@ impl MemoryTable {
         let rest = match is_there {
             true => {
                 let before = staging.mapped.replace(list);
-                before.and_then(|list| staging.keep(list))
+                before.and_then(|list| staging.keep_spare(list))
             }
             false => Some(list),
         };

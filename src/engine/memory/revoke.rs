@@ -93,7 +93,7 @@ impl MemoryTable {
         }
         // Stored under the lock before the gate watches: the last access finds the waiter.
         let same = place.replace(waiter);
-        let waits = slot.gate.watch();
+        let waits = slot.gate.request_drain_call();
         let early = place.take_if(|_| !waits);
         drop(place);
         drop((same, early));

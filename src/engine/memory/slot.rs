@@ -9,7 +9,7 @@
 //! - **staged**: the pieces that the last mapping named. Consumers map the next buffer while the
 //!   peer still uses the old registration (iSER), or register again without a new mapping (RTRS),
 //!   so staging leaves the live registration alone;
-//! - **live**: the [`Registered`] behind the gate. It takes the staged pieces over when the
+//! - **live**: the [`Registration`] behind the gate. It takes the staged pieces over when the
 //!   registration executes in its queue, and ends when it is invalidated.
 //!
 //! A fast-register region has two lists of pieces, one in the gate and one staged, which change
@@ -85,14 +85,14 @@ pub(crate) struct RegAttr {
 }
 
 /// The registration behind a valid token.
-pub(crate) struct Registered {
+pub(crate) struct Registration {
     /// Counts the registrations of the slot, over all its owners.
     pub(crate) serial: u64,
     pub(crate) attr: RegAttr,
     pub(crate) spans: SpanList,
 }
 
-impl Registered {
+impl Registration {
     const NOTHING: Self = Self {
         serial: 0,
         attr: RegAttr {
@@ -114,13 +114,13 @@ pub(crate) trait DrainWaiter: Send + Sync {
 
 /// The place for one [`DrainWaiter`].
 #[pin_data]
-pub(crate) struct DrainPlace {
+pub(crate) struct DrainWaiterCell {
     #[pin]
     pub(super) waiter: SpinLockIrq<Option<Arc<dyn DrainWaiter>>>,
 }
 
-impl Watcher for DrainPlace {
-    fn left(&self) {
+impl Watcher for DrainWaiterCell {
+    fn drained(&self) {
         let waiter = self.waiter.lock().take();
         if let Some(waiter) = waiter {
             waiter.drained();
@@ -129,13 +129,13 @@ impl Watcher for DrainPlace {
 }
 
 /// The right to use a registration.
-pub(super) type SlotGuard<'t> = GateGuard<'t, Registered, DrainPlace>;
+pub(super) type SlotGuard<'t> = GateGuard<'t, Registration, DrainWaiterCell>;
 
 /// One place of the memory table.
 #[pin_data]
 pub(crate) struct Slot {
     #[pin]
-    pub(crate) gate: Gate<Registered, DrainPlace>,
+    pub(crate) gate: Gate<Registration, DrainWaiterCell>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     assignment: Atomic<u64>,
     /// With `STEADY`: the key under which the owner always finds the registration.
@@ -172,8 +172,8 @@ impl Slot {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             gate <- Gate::watched(
-                Registered::NOTHING,
-                pin_init!(DrainPlace {
+                Registration::NOTHING,
+                pin_init!(DrainWaiterCell {
                     waiter <- new_spinlock_irq!(None),
                 }),
             ),
@@ -268,14 +268,14 @@ impl Slot {
     /// Takes the gate of a slot that was free. May sleep.
     ///
     /// A late registration may hold the gate until it finds the old owner gone.
-    fn claim(&self) -> Opening<'_, Registered, DrainPlace> {
+    fn take_gate(&self) -> Opening<'_, Registration, DrainWaiterCell> {
         loop {
             // A late registration may even have opened the gate, on no bytes at all.
             let _ = self.gate.close(None);
             if let Some(opening) = self.gate.begin() {
                 return opening;
             }
-            self.gate.wait_until_left();
+            self.gate.wait_until_unused();
         }
     }
 
@@ -283,7 +283,7 @@ impl Slot {
     pub(super) fn init(&self, pieces: usize) -> Result {
         let live = SpanList::with_capacity(pieces)?;
         let spares = Staging::spares_for(pieces)?;
-        self.claim().spans = live;
+        self.take_gate().spans = live;
         self.staging.lock().set_spares(spares);
         Ok(())
     }
@@ -300,9 +300,9 @@ impl Slot {
         };
         self.assignment.store(0, Release);
         self.own_key.store(0, Release);
-        let nothing = Registered {
+        let nothing = Registration {
             serial: opening.serial,
-            ..Registered::NOTHING
+            ..Registration::NOTHING
         };
         let old = core::mem::replace(&mut *opening, nothing);
         drop(opening);
@@ -348,7 +348,7 @@ impl Slot {
             return Err(RegisterError::TooLong);
         }
         let replaced = list.map(|list| core::mem::replace(&mut opening.spans, list));
-        let rest = replaced.and_then(|list| staging.keep(list));
+        let rest = replaced.and_then(|list| staging.keep_spare(list));
         drop(staging);
         drop(rest);
         opening.serial = opening.serial.wrapping_add(1);
@@ -359,10 +359,10 @@ impl Slot {
 
     /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, attr: RegAttr) -> Result {
-        self.claim().spans = spans;
+        self.take_gate().spans = spans;
         loop {
             match self.register(Kind::Fixed, key, attr, None) {
-                Err(RegisterError::Busy) => self.gate.wait_until_left(),
+                Err(RegisterError::Busy) => self.gate.wait_until_unused(),
                 registered => return registered.map_err(|_| EINVAL),
             }
         }

@@ -94,7 +94,7 @@ impl Staging {
 
     /// Keeps an unused list. Returns a surplus list, of kmalloc, to be dropped without the lock.
     #[must_use = "it is to be dropped without the lock"]
-    pub(super) fn keep(&mut self, list: SpanList) -> Option<SpanList> {
+    pub(super) fn keep_spare(&mut self, list: SpanList) -> Option<SpanList> {
         if self.spares.len() < self.spares.capacity() {
             let _ = self.spares.push_within_capacity(list);
             return None;
@@ -111,7 +111,7 @@ impl Staging {
     }
 
     /// Takes back a mapping that was not registered: stages it again, or keeps its list if it came
-    /// with a request. Returns the same as [`Staging::keep`].
+    /// with a request. Returns the same as [`Staging::keep_spare`].
     #[cold]
     #[must_use = "it is to be dropped without the lock"]
     pub(super) fn put_back(
@@ -120,7 +120,7 @@ impl Staging {
         number: Option<u32>,
     ) -> Option<SpanList> {
         match number {
-            Some(_) => self.keep(list?),
+            Some(_) => self.keep_spare(list?),
             None => {
                 self.mapped = list;
                 None

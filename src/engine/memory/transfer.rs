@@ -32,7 +32,7 @@ use crate::{
 
 /// A device, the user of its memory, and the use.
 #[derive(Clone, Copy)]
-pub(crate) struct Usage<'a> {
+pub(crate) struct MemoryUsage<'a> {
     pub(crate) device: &'a RdmaDevice,
     pub(crate) user: User,
     /// The user may name the kernel's own memory, too: `Domain::is_trusted`.
@@ -44,9 +44,9 @@ pub(crate) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     /// Local memory, element by element.
-    List(Usage<'a>, &'a List),
+    List(MemoryUsage<'a>, &'a List),
     /// A range that the peer named, of that length.
-    Named(Usage<'a>, RemoteAddr, u64),
+    Named(MemoryUsage<'a>, RemoteAddr, u64),
     /// Bytes that were taken when the request was posted.
     Inline(&'a [u8]),
 }
@@ -88,7 +88,11 @@ impl From<CopyFault> for AccessError {
 impl<'a> Memory<'a> {
     /// The memory of element `number` of a local list.
     #[inline]
-    pub(crate) fn local(usage: Usage<'a>, list: &'a List, number: usize) -> Result<Self, Denied> {
+    pub(crate) fn local(
+        usage: MemoryUsage<'a>,
+        list: &'a List,
+        number: usize,
+    ) -> Result<Self, Denied> {
         let sge = list.get(number).ok_or(Denied::Bounds)?;
         if sge.token() == Token::LOCAL_MEMORY && usage.is_trusted {
             return Ok(Self::Whole(list.memory(number).ok_or(Denied::Bounds)?));
@@ -101,7 +105,7 @@ impl<'a> Memory<'a> {
     }
 
     /// A range of a region, local or named by the peer.
-    pub(crate) fn named(usage: Usage<'a>, at: RemoteAddr, len: u64) -> Result<Self, Denied> {
+    pub(crate) fn named(usage: MemoryUsage<'a>, at: RemoteAddr, len: u64) -> Result<Self, Denied> {
         let regions = &usage.device.regions;
         let access = regions.access(at.token, usage.user, usage.wanted, at.addr, len);
         access.map(Self::Registered)
@@ -187,7 +191,7 @@ impl<'a> Payload<'a> {
 
 #[inline(always)]
 fn open_element<'a>(
-    usage: Usage<'a>,
+    usage: MemoryUsage<'a>,
     list: &'a List,
     (first, mut begin): (usize, u64),
     at: u64,

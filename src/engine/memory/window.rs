@@ -47,7 +47,7 @@ impl MemoryTable {
     }
 
     /// The part of a region that a window opens.
-    pub(super) fn through<'t>(
+    pub(super) fn access_through_window<'t>(
         &'t self,
         window: SlotGuard<'t>,
         binding: Binding,

@@ -146,7 +146,7 @@ impl QueuePair {
             rq.aborted = None;
             rq.mode = ReceiveMode::Open;
             rq.stop_waiting();
-            self.give_up_receives(rq);
+            self.give_up_wait_place(rq);
         }
     }
 
@@ -178,8 +178,8 @@ impl QueuePair {
     /// The same as [`QueuePair::fail`], without completions from now on: accepted requests and
     /// receives end unreported.
     pub(crate) fn fail_unreported(self: &Arc<Self>) {
-        self.sq.lock().silent = true;
-        self.rq.lock().silent = true;
+        self.sq.lock().is_muted = true;
+        self.rq.lock().is_muted = true;
         self.fail();
     }
 
@@ -223,15 +223,15 @@ impl QueuePair {
             rq.begin_flush();
         }
         if matches!(state, QpState::Err | QpState::Lost) {
-            self.give_up_receives(rq);
+            self.give_up_wait_place(rq);
         }
     }
 
     /// Gives up the place at a shared queue. Under the lock of `rq` no message begins to wait, and
     /// one that still saw the queue pair connected waits already.
-    fn give_up_receives(&self, rq: SpinLockIrqGuard<'_, ReceiveQueue>) {
+    fn give_up_wait_place(&self, rq: SpinLockIrqGuard<'_, ReceiveQueue>) {
         let shared = self.params.shared.as_ref();
-        let gone = shared.and_then(|shared| shared.give_up(&self.place));
+        let gone = shared.and_then(|shared| shared.give_up(&self.wait_place));
         drop(rq);
         drop(gone);
     }
@@ -322,12 +322,12 @@ impl QueuePair {
         self.fail();
         while !self.is_idle() {
             // Every reap of a queue pair in error signals, that of a post too.
-            self.idle.wait();
+            self.reaped.wait();
             // The next turn checks after this reset, and so sees an end that was signalled before.
-            self.idle.reset();
+            self.reaped.reset();
         }
         if let Some(shared) = &self.params.shared {
-            shared.leave(&self.place);
+            shared.leave(&self.wait_place);
         }
         self.timer.stop();
         self.end_calls();
@@ -364,6 +364,6 @@ impl QueuePair {
     fn reap_error(self: &Arc<Self>) {
         self.retire_sends();
         self.flush_receives();
-        self.idle.signal();
+        self.reaped.signal();
     }
 }

@@ -50,7 +50,8 @@ use crate::{
 /// The send queue of a queue pair, while requests are put in.
 ///
 /// Interrupts are off as long as this exists: a long chain is posted in parts. It is ended by
-/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where the requests are to wait (NDKPI).
+/// [`Posting::ring_doorbell`], or by [`Posting::end_without_doorbell`] where the requests are to
+/// wait (NDKPI).
 #[must_use = "what is posted has to be started"]
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
@@ -60,7 +61,7 @@ pub(crate) struct Posting<'a> {
     /// Read under the lock: a later failure cancels these requests, and needs the lock for that.
     admission: Admission,
     /// A completion queue did not take an entry.
-    lost: bool,
+    is_cqe_lost: bool,
 }
 
 impl Posting<'_> {
@@ -121,9 +122,9 @@ impl Posting<'_> {
         if self.is_done_at_once(&request) {
             let (work, flags, _) = &request;
             // The queue is idle.
-            if let Some(context) = self.sq.pass(posted) {
+            if let Some(context) = self.sq.end_unqueued(posted) {
                 let ended = (context, work.opcode(), *flags);
-                self.lost |= self.sq.push_cqe(ended, &self.qp.params);
+                self.is_cqe_lost |= self.sq.push_cqe(ended, &self.qp.params);
             }
             return Ok(());
         }
@@ -170,7 +171,7 @@ impl Posting<'_> {
 
     /// Ends the posting; the requests wait for the next [`QueuePair::ring_doorbell`].
     #[inline]
-    pub(crate) fn leave(self) {
+    pub(crate) fn end_without_doorbell(self) {
         self.end();
     }
 
@@ -181,12 +182,12 @@ impl Posting<'_> {
             sq,
             softirqs_off,
             admission,
-            lost,
+            is_cqe_lost,
         } = self;
         // Under the lock: no reset comes between the lost completion and this.
         let resets = qp.resets();
         drop(sq);
-        if lost {
+        if is_cqe_lost {
             qp.break_down(resets);
         }
         if admission == Admission::Flush {
@@ -234,7 +235,7 @@ impl QueuePair {
             admission: self.state().admit_send(),
             sq,
             softirqs_off,
-            lost: false,
+            is_cqe_lost: false,
         }
     }
 
@@ -252,7 +253,7 @@ impl QueuePair {
         let mut posting = self.posting();
         let posted = crate::sys::sge::test_posted(context, sges);
         let accepted = posting.post(posted, work, flags.into());
-        posting.leave();
+        posting.end_without_doorbell();
         accepted
     }
 

@@ -20,7 +20,7 @@ use super::{
     QpParams,
     QueuePair,
     LAST_RECEIVE,
-    RETIRE, //
+    REAP, //
 };
 use crate::{
     engine::{
@@ -60,7 +60,7 @@ pub(crate) enum Taken {
     /// No receive is there; the transport is notified when one is posted.
     Empty,
     /// Refused: a flush has begun, a receive is taken already, or that connection is gone.
-    Closed,
+    Refused,
 }
 
 /// The present message, of which there is one at a time.
@@ -82,7 +82,7 @@ pub(super) enum ReceiveMode {
     /// Receives are cancelled.
     Flushing,
     /// The end of a shared queue's use was reported; later receives are cancelled, too.
-    Ended,
+    Flushed,
 }
 
 /// The receive side of one queue pair.
@@ -96,7 +96,7 @@ pub(super) struct ReceiveQueue {
     /// The receive of a message that broke off; the first to be cancelled.
     pub(super) aborted: Option<Context>,
     /// No completion is reported any more.
-    pub(super) silent: bool,
+    pub(super) is_muted: bool,
 }
 
 impl ReceiveQueue {
@@ -108,7 +108,7 @@ impl ReceiveQueue {
             message: Message::None,
             mode: ReceiveMode::Open,
             aborted: None,
-            silent: false,
+            is_muted: false,
         })
     }
 
@@ -121,10 +121,10 @@ impl ReceiveQueue {
         waited
     }
 
-    /// Reports the end of a receive, unless the queue is silent.
+    /// Reports the end of a receive, unless the queue is muted.
     #[inline]
     pub(super) fn push_cqe(&self, params: &QpParams, entry: &Wc) -> Result<(), Failed> {
-        if self.silent {
+        if self.is_muted {
             return Ok(());
         }
         params.receive_cq.report(params.number, entry)
@@ -171,7 +171,7 @@ impl QueuePair {
         let mut rq = self.rq.lock();
         let is_free = rq.mode == ReceiveMode::Open && rq.message != Message::Taken;
         if !is_free || !self.is_connected_by(connection) {
-            return Taken::Closed;
+            return Taken::Refused;
         }
         let found = match &self.params.shared {
             Some(shared) => shared.take(self, receive),
@@ -218,7 +218,7 @@ impl QueuePair {
         }
         let entry = Wc {
             context,
-            qp: self.params.cookie,
+            qp: self.params.qp_context,
             ..completion
         };
         let pushed = rq.push_cqe(&self.params, &entry);
@@ -240,7 +240,7 @@ impl QueuePair {
     ///
     /// One call cancels one batch; softirq work cancels the rest.
     pub(super) fn flush_receives(self: &Arc<Self>) {
-        let mut events = RETIRE;
+        let mut events = REAP;
         let mut lost_after = None;
         for _ in 0..BATCH {
             let mut rq = self.rq.lock();
@@ -252,7 +252,7 @@ impl QueuePair {
             let Some(context) = self.next_to_cancel(&mut rq) else {
                 let ends = self.params.shared.is_some() && rq.mode == ReceiveMode::Flushing;
                 if ends {
-                    rq.mode = ReceiveMode::Ended;
+                    rq.mode = ReceiveMode::Flushed;
                 }
                 self.look_in_error(&mut rq);
                 events = if ends { LAST_RECEIVE } else { 0 };
@@ -260,7 +260,7 @@ impl QueuePair {
             };
             let entry = Wc {
                 context,
-                qp: self.params.cookie,
+                qp: self.params.qp_context,
                 status: Status::Flushed,
                 opcode: WcOpcode::Recv,
                 ..Wc::BLANK

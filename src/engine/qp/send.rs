@@ -17,7 +17,7 @@ pub(super) use self::queue::{
 use self::queue::Retired;
 use super::{
     QueuePair,
-    RETIRE, //
+    REAP, //
 };
 use crate::{
     engine::{
@@ -124,11 +124,11 @@ impl QueuePair {
 
     /// Acts on the result of a batch, without the lock. `resets` is of the time of the batch.
     fn after(self: &Arc<Self>, retired: Retired, resets: u32) {
-        if retired.lost {
+        if retired.is_cqe_lost {
             self.break_down(resets);
         }
         if retired.more {
-            self.raise(RETIRE);
+            self.raise(REAP);
         }
         if retired.stopped {
             self.end_close();

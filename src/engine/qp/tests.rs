@@ -145,9 +145,9 @@ mod tests {
                 Admission::Queue | Admission::Flush => kunit_assert_eq!(posted, Ok(())),
             }
             if state == QpState::Err {
-                assert!(manual.end.sends.brings(1, Status::Flushed));
+                assert!(manual.end.sends.next_is(1, Status::Flushed));
             }
-            assert!(manual.end.sends.is_silent());
+            assert!(manual.end.sends.stays_empty());
         }
         Ok(())
     }
@@ -162,9 +162,9 @@ mod tests {
                 Admission::Queue | Admission::Flush => kunit_assert_eq!(posted, Ok(())),
             }
             if state == QpState::Err {
-                assert!(manual.end.receives.brings(1, Status::Flushed));
+                assert!(manual.end.receives.next_is(1, Status::Flushed));
             }
-            assert!(manual.end.receives.is_silent());
+            assert!(manual.end.receives.stays_empty());
         }
         Ok(())
     }
@@ -239,13 +239,13 @@ mod tests {
             assert!(manual
                 .end
                 .sends
-                .brings_all(0..u64::from(depth), Status::Flushed));
+                .next_are(0..u64::from(depth), Status::Flushed));
             assert!(manual
                 .end
                 .receives
-                .brings_all(0..u64::from(depth), Status::Flushed));
-            assert!(manual.end.sends.is_silent());
-            assert!(manual.end.receives.is_silent());
+                .next_are(0..u64::from(depth), Status::Flushed));
+            assert!(manual.end.sends.stays_empty());
+            assert!(manual.end.receives.stays_empty());
         }
         Ok(())
     }

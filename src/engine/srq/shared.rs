@@ -61,14 +61,14 @@ impl SrqState {
     #[cold]
     pub(super) fn fetch_for_next(&mut self, device: &RdmaDevice) -> bool {
         let is_next = self.shared.is_some() && !self.has_waiting();
-        is_next && self.fetch(device) && self.called < self.ring.len()
+        is_next && self.fetch(device) && self.granted < self.ring.len()
     }
 
-    /// Primes the limit of a new queue by a program's receives, which come without a post.
+    /// Activates the limit of a new queue by a program's receives, which come without a post.
     #[cold]
-    pub(super) fn prime_shared(&mut self) {
+    pub(super) fn activate_limit_shared(&mut self) {
         if self.shared.is_some() {
-            self.prime();
+            self.activate_limit();
         }
     }
 }
@@ -151,7 +151,7 @@ impl SharedReceive {
             return true;
         };
         if is_idle {
-            shared.end();
+            shared.clear_due();
             return true;
         }
         let slot = shared.slot_to_come(&self.domain.device().host);
@@ -163,7 +163,7 @@ impl SharedReceive {
 
     /// Arms a look for the next waiter, if there is one: a queue pair has taken its receive.
     #[cold]
-    pub(super) fn look_for_next(self: &Arc<Self>, inner: &mut SrqState) {
+    pub(super) fn look_if_waiting(self: &Arc<Self>, inner: &mut SrqState) {
         if inner.has_waiting() {
             self.look_soon(inner);
         }
@@ -184,14 +184,14 @@ impl Expires for SharedReceive {
             if calls == CALLED_AT_ONCE {
                 return this.look_soon(&mut inner);
             }
-            if inner.called >= inner.ring.len() {
+            if inner.granted >= inner.ring.len() {
                 inner.fetch(this.domain.device());
             }
-            let called = inner.call_next();
+            let called = inner.grant_next();
             if called.is_none() {
                 if let Some(shared) = &mut inner.shared {
                     match calls {
-                        0 => shared.go_on(WAITING),
+                        0 => shared.back_off(WAITING),
                         _ => shared.begin(WAITING),
                     }
                     this.look_later(shared);

@@ -121,7 +121,7 @@ mod tests {
                 .receives
                 .next()
                 .map(|e| (e.context.raw(), e.byte_len, e.qp));
-            let cookie = crate::kunit::harness::cookie(end.qp.params.number);
+            let cookie = crate::kunit::harness::qp_context(end.qp.params.number);
             kunit_assert_eq!(entry, Some((context, len, cookie)));
         }
         assert!(memory.holds(0, 16, 41, 0));
@@ -145,10 +145,10 @@ mod tests {
             srq_users.shared.post(n, &[])?;
             // CAST: below three.
             let user = &srq_users.users[(n % 3) as usize];
-            assert!(user.receives.brings(n, Status::Success));
+            assert!(user.receives.next_is(n, Status::Success));
         }
         for sender in &srq_users.senders {
-            assert!(sender.sends.brings_all(0..EACH, Status::Success));
+            assert!(sender.sends.next_are(0..EACH, Status::Success));
         }
         Ok(())
     }
@@ -159,18 +159,18 @@ mod tests {
         for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
             // All three wait before the first one fails.
-            assert!(sender.sends.is_silent());
+            assert!(sender.sends.stays_empty());
         }
         // The first queue pair has failed, and does not take this receive.
         srq_users.users[0].qp.fail();
         srq_users.shared.post(5, &[])?;
-        assert!(srq_users.users[1].receives.brings(5, Status::Success));
+        assert!(srq_users.users[1].receives.next_is(5, Status::Success));
         srq_users.users[1].qp.fail();
         srq_users.shared.post(6, &[])?;
-        assert!(srq_users.users[2].receives.brings(6, Status::Success));
-        assert!(srq_users.senders[0].sends.brings(1, Status::Flushed));
-        assert!(srq_users.senders[1].sends.brings(1, Status::Success));
-        assert!(srq_users.senders[2].sends.brings(1, Status::Success));
+        assert!(srq_users.users[2].receives.next_is(6, Status::Success));
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Flushed));
+        assert!(srq_users.senders[1].sends.next_is(1, Status::Success));
+        assert!(srq_users.senders[2].sends.next_is(1, Status::Success));
         Ok(())
     }
 
@@ -241,7 +241,7 @@ mod tests {
         for n in cases(0..4) {
             srq_users.shared.post(n, &[])?;
             srq_users.senders[0].post(n, SEND, &[])?;
-            assert!(srq_users.users[0].receives.brings(n, Status::Success));
+            assert!(srq_users.users[0].receives.next_is(n, Status::Success));
         }
         for context in cases(4..6) {
             srq_users.shared.post(context, &[])?;
@@ -278,16 +278,16 @@ mod tests {
         for context in cases(0..4) {
             srq_users.shared.post(context, &[])?;
         }
-        srq_users.shared.srq.set_threshold(4);
+        srq_users.shared.srq.set_any_limit(4);
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.senders[0].post(1, SEND, &[])?;
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
-        srq_users.shared.srq.set_threshold(9);
+        srq_users.shared.srq.set_any_limit(9);
         kunit_assert_eq!(srq_users.limits(), 2);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
-        srq_users.shared.srq.set_threshold(0);
+        srq_users.shared.srq.set_any_limit(0);
         kunit_assert_eq!(srq_users.limits(), 2);
         Ok(())
     }
@@ -304,15 +304,15 @@ mod tests {
         let refused = srq_users.shared.srq.post(test_posted(9, [].into_iter()));
         kunit_assert_eq!(refused, Err(PostError::State));
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.users[0].receives.is_silent());
-        assert!(srq_users.senders[0].sends.is_silent());
-        srq_users.shared.srq.set_threshold(4);
+        assert!(srq_users.users[0].receives.stays_empty());
+        assert!(srq_users.senders[0].sends.stays_empty());
+        srq_users.shared.srq.set_any_limit(4);
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.log.failures.get(), 1);
         // The owner fails the queue pairs then.
         srq_users.users[0].qp.fail();
         assert!(srq_users.users[0].is_down());
-        assert!(srq_users.senders[0].sends.brings(1, Status::Flushed));
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -328,7 +328,7 @@ mod tests {
         srq_users.shared.srq.set_limit(0)?;
         for n in cases(0..4) {
             srq_users.senders[0].post(n, SEND, &[])?;
-            assert!(srq_users.users[0].receives.brings(n, Status::Success));
+            assert!(srq_users.users[0].receives.next_is(n, Status::Success));
         }
         kunit_assert_eq!(srq_users.limits(), 0);
         Ok(())
@@ -355,7 +355,7 @@ mod tests {
         kunit_assert_eq!(refused, Err(PostError::Full));
         // A taken receive makes room for another.
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.users[0].receives.brings(0, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(0, Status::Success));
         srq_users.shared.post(3, &[])?;
         Ok(())
     }
@@ -375,7 +375,7 @@ mod tests {
         let srq_users = SrqUsers::new(8)?;
         for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
-            assert!(sender.sends.is_silent());
+            assert!(sender.sends.stays_empty());
         }
         let done = || {
             srq_users
@@ -396,7 +396,7 @@ mod tests {
                 .receives
                 .next()
                 .is_some_and(|e| e.status == Status::Success));
-            assert!(user.receives.is_silent());
+            assert!(user.receives.stays_empty());
         }
         Ok(())
     }
@@ -410,10 +410,10 @@ mod tests {
         srq_users.users[0].qp.fail();
         assert!(srq_users.users[0].is_down());
         assert!(srq_users.senders[0].is_down());
-        assert!(srq_users.users[0].receives.is_silent());
+        assert!(srq_users.users[0].receives.stays_empty());
         for n in cases(0..3) {
             srq_users.senders[1].post(n, SEND, &[])?;
-            assert!(srq_users.users[1].receives.brings(n, Status::Success));
+            assert!(srq_users.users[1].receives.next_is(n, Status::Success));
         }
         Ok(())
     }
@@ -426,10 +426,10 @@ mod tests {
         }
         // All three wait; one fails, and must not swallow the wake-up of another.
         srq_users.users[1].qp.fail();
-        assert!(srq_users.senders[1].sends.brings(1, Status::Flushed));
+        assert!(srq_users.senders[1].sends.next_is(1, Status::Flushed));
         srq_users.shared.post(5, &[])?;
-        assert!(srq_users.senders[0].sends.brings(1, Status::Success));
-        assert!(srq_users.users[0].receives.brings(5, Status::Success));
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(5, Status::Success));
         Ok(())
     }
 
@@ -448,13 +448,13 @@ mod tests {
             let [sender, user] = pair()?;
             sender.post(1, SEND, &[])?;
             drop(user);
-            assert!(sender.sends.brings(1, Status::Flushed));
+            assert!(sender.sends.next_is(1, Status::Flushed));
             assert!(sender.is_down());
             shared.post(round, &[])?;
             let [sender, user] = pair()?;
             sender.post(2, SEND, &[])?;
-            assert!(user.receives.brings(round, Status::Success));
-            assert!(sender.sends.brings(2, Status::Success));
+            assert!(user.receives.next_is(round, Status::Success));
+            assert!(sender.sends.next_is(2, Status::Success));
         }
         Ok(())
     }
@@ -464,7 +464,7 @@ mod tests {
         let srq_users = SrqUsers::new(8)?;
         srq_users.shared.post(1, &[])?;
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.users[0].receives.brings(1, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(1, Status::Success));
         flush_work(srq_users.users[0].device());
         kunit_assert_eq!(srq_users.users[0].events.last_receives.get(), 0);
         for _ in 0..3 {
@@ -491,9 +491,9 @@ mod tests {
         kunit_assert_eq!(manual.end.events.last_receives.get(), 0);
         manual.arrive(MESSAGE);
         assert!(wait_until(|| manual.end.events.last_receives.get() == 1));
-        assert!(manual.end.receives.brings(1, Status::Success));
-        assert!(manual.end.receives.is_silent());
-        kunit_assert_eq!(manual.take(), Taken::Closed);
+        assert!(manual.end.receives.next_is(1, Status::Success));
+        assert!(manual.end.receives.stays_empty());
+        kunit_assert_eq!(manual.take(), Taken::Refused);
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         Ok(())
     }

@@ -5,6 +5,7 @@
 use super::{
     close,
     get,
+    in_out_value,
     memory::{
         build_lam,
         release_lam, //
@@ -13,7 +14,6 @@ use super::{
     read_address,
     status_user,
     take_back,
-    value,
     Blank,
     Callback,
     Unaligned,
@@ -211,7 +211,7 @@ face! {
         size: *mut u32
     ) -> i32 {
         // SAFETY: `size` is null or may be changed.
-        let size = unsafe { value(size) }.ok_or(NtStatus::INVALID_PARAMETER)?;
+        let size = unsafe { in_out_value(size) }.ok_or(NtStatus::INVALID_PARAMETER)?;
         // CAST: about a hundred.
         let needed = size_of::<bindings::ndk_adapter_info>() as u32;
         let room = size.replace(needed);

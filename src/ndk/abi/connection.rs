@@ -5,11 +5,11 @@
 use super::{
     close,
     get,
+    in_out_value,
+    output_slice,
     put,
     read_address,
-    room,
     slice,
-    value,
     Blank,
     Callback,
     NO_OBJECT, //
@@ -190,12 +190,12 @@ face! {
         data_length: *mut u32
     ) -> i32 {
         // SAFETY: `data_length` is null or may be changed.
-        let length = unsafe { value(data_length) };
+        let length = unsafe { in_out_value(data_length) };
         // There is room, but no place for the needed size.
         NtStatus::INVALID_PARAMETER.when(length.is_none() && !data.is_null())?;
         let bytes = length.as_ref().map_or(0, |length| length.get());
         // SAFETY: `data` is null or has `bytes` bytes.
-        let out = unsafe { room(data.cast::<u8>(), bytes)? };
+        let out = unsafe { output_slice(data.cast::<u8>(), bytes)? };
         let got = connector.connection_data(out)?;
         // SAFETY: Each is null or may be written.
         unsafe {

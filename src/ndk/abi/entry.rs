@@ -217,7 +217,10 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
 /// # Safety
 ///
 /// `first` is null or has room for `count` elements, which no other code uses during the call.
-pub(super) unsafe fn room<'a, T>(first: *mut T, count: u32) -> Result<Room<'a, T>, NtStatus> {
+pub(super) unsafe fn output_slice<'a, T>(
+    first: *mut T,
+    count: u32,
+) -> Result<Room<'a, T>, NtStatus> {
     NtStatus::INVALID_PARAMETER.when(count > 0 && first.is_null())?;
     // CAST: widening.
     // SAFETY: Not null, or `count` is 0, so there is room for `count` elements.
@@ -241,7 +244,7 @@ pub(super) unsafe fn put<T>(to: *mut T, value: T) {
 /// # Safety
 ///
 /// `value` is null, or was written, may be changed, and is used by no other code during the call.
-pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
+pub(super) unsafe fn in_out_value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
     // SAFETY: The caller says that `value` is null or may be changed; no alignment is demanded.
     unsafe { value.cast::<Unaligned<T>>().as_mut() }
 }
@@ -302,7 +305,7 @@ pub(super) unsafe fn write_address(
     length: *mut u32,
 ) -> Result<(), NtStatus> {
     // SAFETY: The caller says that `length` is null or may be changed.
-    let length = unsafe { value(length) }.ok_or(NtStatus::INVALID_PARAMETER)?;
+    let length = unsafe { in_out_value(length) }.ok_or(NtStatus::INVALID_PARAMETER)?;
     let needed = address_length(&at);
     let room = length.replace(needed);
     NtStatus::BUFFER_TOO_SMALL.when(address.is_null() || room < needed)?;

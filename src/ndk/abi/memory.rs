@@ -6,17 +6,17 @@ use core::ptr;
 
 use super::{
     close,
-    put,
-    value, //
+    in_out_value,
+    put, //
 };
 use crate::{
     bindings,
     ndk::{
         memory::{
             build_lam as build,
+            LamError,
             Mr,
-            Mw,
-            NoLam, //
+            Mw, //
         },
         prelude::*, //
     },
@@ -81,7 +81,7 @@ pub(super) unsafe extern "C" fn build_lam(
     offset: *mut u32,
 ) -> i32 {
     // SAFETY: The caller says that `lam_size` is null or may be changed.
-    let Some(size) = unsafe { value(lam_size) }.filter(|_| !offset.is_null()) else {
+    let Some(size) = unsafe { in_out_value(lam_size) }.filter(|_| !offset.is_null()) else {
         return NtStatus::INVALID_PARAMETER.raw();
     };
     let bytes = if lam.is_null() { 0 } else { size.get() };
@@ -106,11 +106,11 @@ pub(super) unsafe extern "C" fn build_lam(
             }
             NtStatus::SUCCESS.raw()
         }
-        Err(NoLam::TooSmall(pages)) => {
+        Err(LamError::TooSmall(pages)) => {
             size.set(pages.saturating_mul(8).saturating_add(LAM_HEAD));
             NtStatus::BUFFER_TOO_SMALL.raw()
         }
-        Err(NoLam::Invalid) => NtStatus::INVALID_PARAMETER.raw(),
+        Err(LamError::Invalid) => NtStatus::INVALID_PARAMETER.raw(),
     }
 }
 

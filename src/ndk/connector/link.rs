@@ -30,7 +30,7 @@ use crate::{
         transport::ReadLimits, //
     },
     ndk::{
-        call::consumer,
+        call::call_consumer,
         prelude::*,
         qp::Qp, //
     },
@@ -77,14 +77,14 @@ pub(super) struct ConnectorState {
     pub(super) attempt: Attempt,
     pub(super) pending: Option<PendingCall>,
     /// The engine has reported that the connection is gone.
-    pub(super) lost: bool,
+    pub(super) is_end_reported: bool,
     /// The call that has ended and is not reported yet.
-    pub(super) ended: Option<(PendingCall, NtStatus)>,
-    pub(super) gone: Option<(DisconnectUser, ObjectUse)>,
+    pub(super) unreported_call: Option<(PendingCall, NtStatus)>,
+    pub(super) unreported_disconnect: Option<(DisconnectUser, ObjectUse)>,
     pub(super) limits: ReadLimits,
     pub(super) private_data: KVec<u8>,
     /// The peer refused, with private data that says why.
-    pub(super) refused: bool,
+    pub(super) has_reject_data: bool,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
 }
@@ -112,9 +112,9 @@ impl Attempt {
 
 impl ConnectorState {
     /// Returns true if the peer has asked or answered.
-    pub(super) fn has_heard(&self) -> bool {
+    pub(super) fn has_peer_data(&self) -> bool {
         match self.stage {
-            ConnectorStage::Idle => self.refused,
+            ConnectorStage::Idle => self.has_reject_data,
             ConnectorStage::Connecting => false,
             _ => self.remote.is_some(),
         }
@@ -123,7 +123,7 @@ impl ConnectorState {
     /// Ends the pending call with `status`.
     fn end_call(&mut self, status: NtStatus) {
         if let Some(call) = self.pending.take() {
-            self.ended = Some((call, status));
+            self.unreported_call = Some((call, status));
         }
     }
 
@@ -137,7 +137,7 @@ impl ConnectorState {
         if self.stage != ConnectorStage::Over {
             self.stage = next;
         }
-        self.lost = false;
+        self.is_end_reported = false;
         core::mem::take(&mut self.attempt)
     }
 }
@@ -165,7 +165,7 @@ pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool 
         return false;
     }
     if let Some(qp) = qp {
-        qp.set_live(false);
+        qp.set_connected(false);
         qp.engine().fail();
     }
     true
@@ -195,7 +195,7 @@ impl ConnectorInner {
 
     /// Fails the pending call.
     pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: ConnectorStage) {
-        self.fail_with(status, next, |state| state.refused = false);
+        self.fail_with(status, next, |state| state.has_reject_data = false);
     }
 
     /// As [`ConnectorInner::fail`]; `note` sets the state that the next call finds.
@@ -215,7 +215,10 @@ impl ConnectorInner {
     }
 
     /// Reports the connection as up if `still_wanted` agrees, and ends it otherwise.
-    pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut ConnectorState) -> bool) {
+    pub(super) fn finish_connect(
+        self: &Arc<Self>,
+        still_wanted: impl FnOnce(&mut ConnectorState) -> bool,
+    ) {
         let mut state = self.state.lock();
         let qp = state.attempt.qp();
         if !still_wanted(&mut state) {
@@ -229,7 +232,7 @@ impl ConnectorInner {
         state.stage = ConnectorStage::Connected;
         let request = state.attempt.request.take();
         if let Some(qp) = qp {
-            qp.set_live(true);
+            qp.set_connected(true);
         }
         state.end_call(NtStatus::SUCCESS);
         drop(state);
@@ -247,7 +250,7 @@ impl LinkEvents {
         let mut copy = KVec::new();
         let is_reported = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
         self.0.fail_with(status, ConnectorStage::Idle, |state| {
-            state.refused = is_reported && !copy.is_empty();
+            state.has_reject_data = is_reported && !copy.is_empty();
             state.limits = ReadLimits::default();
             state.private_data = copy;
         });
@@ -283,7 +286,7 @@ impl LinkEvents {
 }
 
 impl ConnectionEvents for LinkEvents {
-    fn confirms(&self) -> bool {
+    fn waits_for_confirmation(&self) -> bool {
         true
     }
 
@@ -298,7 +301,7 @@ impl ConnectionEvents for LinkEvents {
     }
 
     fn established(&self, limits: ReadLimits) {
-        self.0.up(|state| {
+        self.0.finish_connect(|state| {
             let wanted = state.stage == ConnectorStage::Accepting;
             if wanted {
                 state.limits = limits;
@@ -316,16 +319,16 @@ impl ConnectionEvents for LinkEvents {
         let inner = &self.0;
         let mut state = inner.state.lock();
         let mut link = state.attempt.link.take();
-        state.lost = true;
+        state.is_end_reported = true;
         let qp = state.attempt.qp();
         if let Some(qp) = &qp {
-            qp.set_live(false);
+            qp.set_connected(false);
         }
         let stage = state.stage;
         match stage {
             ConnectorStage::Connected if by_peer => {
                 state.stage = ConnectorStage::Left;
-                state.gone = match (state.attempt.user.take(), link.take()) {
+                state.unreported_disconnect = match (state.attempt.user.take(), link.take()) {
                     (Some(user), Some(object_use)) => Some((user, object_use)),
                     (_, object_use) => {
                         link = object_use;
@@ -364,17 +367,17 @@ impl WorkItem for ConnectorInner {
 
     fn run(this: Arc<Self>) {
         let mut state = this.state.lock();
-        let ended = state.ended.take();
-        let gone = state.gone.take();
+        let ended = state.unreported_call.take();
+        let gone = state.unreported_disconnect.take();
         drop(state);
         if let Some((mut call, status)) = ended {
-            consumer(|| call.done.call(status));
+            call_consumer(|| call.done.call(status));
             // The callback first, then the use that keeps the close waiting.
             drop(call.done);
             drop(call.object_use);
         }
         if let Some((mut user, _object_use)) = gone {
-            consumer(|| user.call(NO_REASON));
+            call_consumer(|| user.call(NO_REASON));
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
-        inject::What,
+        inject::SiteKind,
         memory::{
             bounds::offset_in,
             staging::WindowOwner, //
@@ -126,7 +126,7 @@ impl Object<Pd> {
     pub(crate) fn create_mw(self: &Arc<Self>, done: DoneFn<Created<Mw>>) -> Answer {
         self.defer(done, |this| {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
-            Object::start(this.device(), this.alone(), mw, |_| Ok(()))
+            Object::start(this.device(), this.sole_antecedent(), mw, |_| Ok(()))
         })
     }
 }
@@ -139,7 +139,7 @@ impl Mw {
             bound: KVec::new(),
         };
         let bound = Arc::pin_init(new_spinlock_irq!(list), GFP_KERNEL)?;
-        domain.device().may_make(What::Region)?;
+        domain.device().may_make(SiteKind::Region)?;
         let regions = &domain.device().regions;
         let own = regions.add_window(domain.id(), Some(bound.clone()))?;
         bound.lock().key = own.key();

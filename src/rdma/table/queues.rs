@@ -14,7 +14,7 @@ use crate::{
             Notify, //
         },
         details::Details,
-        object::OfProgram,
+        object::UserObject,
         prelude::*,
         qp::{
             self,
@@ -143,7 +143,7 @@ impl<T: Operations> OperationsVTable<T> {
 
     /// Serves `ib_destroy_qp()`: waits for the references of iw_cm. Never fails. May sleep.
     pub(super) fn destroy_qp(qp: OwnedObject<bindings::ib_qp, T::Qp>, _data: UserData) -> Result {
-        qp.private().hide();
+        qp.private().unpublish();
         qp.destroy();
         qp.private().end();
         Ok(())

@@ -67,7 +67,7 @@ impl Owner {
 
     /// Returns true unless the owner is a program other than that of the calling task. Any context
     /// that belongs to a task.
-    pub(in crate::rdma) fn may_ask(&self) -> bool {
+    pub(in crate::rdma) fn admits_caller(&self) -> bool {
         match self {
             Self::Kernel => true,
             Self::Program(process) => Process::current().is_some_and(|caller| caller == *process),
@@ -91,7 +91,7 @@ impl Owner {
         match self {
             Self::Kernel => client.qp == qp,
             // rdma_ucm makes no queue pairs.
-            Self::Program(_) => client.qp.is_null() && self.may_ask(),
+            Self::Program(_) => client.qp.is_null() && self.admits_caller(),
         }
     }
 }
@@ -156,9 +156,9 @@ mod tests {
         let init = NonNull::new(unsafe { bindings::ndk_kunit_first_process() }).ok_or(ESRCH)?;
         // INVARIANT: The function gives a reference.
         let others = Owner::Program(Process(init));
-        assert!(!others.may_ask());
+        assert!(!others.admits_caller());
         assert!(!may(&others, Keeps::None, true));
-        assert!(Owner::of_caller(true)?.may_ask());
+        assert!(Owner::of_caller(true)?.admits_caller());
         Ok(())
     }
 }

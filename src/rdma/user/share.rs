@@ -109,15 +109,15 @@ impl UserData {
     }
 
     /// New memory for the completions of a shared queue. `EINVAL` if the program asks for none.
-    pub(crate) fn completions_anew(&self, entries: u32) -> Result<SharedCompletions> {
+    pub(crate) fn new_completions(&self, entries: u32) -> Result<SharedCompletions> {
         self.completions(entries)?.ok_or(EINVAL)
     }
 
     /// New memory for the receives of a shared queue. `EINVAL` if the program passes no address to
     /// which the offset is written.
-    pub(crate) fn receives_anew(&self, limit: u32, width: u32) -> Result<SharedReceives> {
+    pub(crate) fn new_receives(&self, limit: u32, width: u32) -> Result<SharedReceives> {
         let bytes = SharedReceives::bytes(limit, width)?;
-        let memory = self.share(bytes, Self::answer_there)?;
+        let memory = self.share(bytes, Self::answer_at_address)?;
         SharedReceives::new(memory, limit, width)
     }
 
@@ -148,7 +148,7 @@ impl UserData {
         to_result(unsafe { bindings::ndk_udata_answer(self.udata, offset) })
     }
 
-    fn answer_there(&self, offset: u64) -> Result {
+    fn answer_at_address(&self, offset: u64) -> Result {
         // SAFETY: By the invariant `udata` is valid: `share` has seen that it is not null.
         to_result(unsafe { bindings::ndk_udata_answer_there(self.udata, offset) })
     }

@@ -11,8 +11,8 @@ use kernel::sync::atomic::{
 
 use super::{
     FaultSide,
-    WcStatus,
-    What, //
+    SiteKind,
+    WcStatus, //
 };
 use crate::bindings;
 
@@ -28,17 +28,17 @@ pub(super) struct Settings {
     pub(super) usec: u32,
     pub(super) seed: u32,
     pub(super) status: WcStatus,
-    /// Bits: see [`What`]. Any means all but receives, whose numbers would mix with those of the
-    /// requests by chance.
+    /// Bits: see [`SiteKind`]. Any means all but receives, whose numbers would mix with those of
+    /// the requests by chance.
     pub(super) what: u32,
     pub(super) side: FaultSide,
 }
 
 impl Settings {
     /// Returns true if the fault meets a site of kind `what` on queue pair `qp`.
-    pub(super) fn matches(&self, what: What, qp: u32) -> bool {
+    pub(super) fn matches(&self, what: SiteKind, qp: u32) -> bool {
         let is_meant = match self.what {
-            0 => what != What::Receive,
+            0 => what != SiteKind::Receive,
             // CAST: the bit of the variant.
             bits => bits & what as u32 != 0,
         };
@@ -58,13 +58,13 @@ impl Settings {
 /// own number among the users of the fault in that run. A run begins when the probability is set.
 /// Packed into one word, which a queue pair has for each fault.
 #[derive(Clone, Copy)]
-struct Met {
+struct SiteCount {
     run: u16,
     user: u16,
     number: u32,
 }
 
-impl Met {
+impl SiteCount {
     // CAST: each field is its own part of the word.
     const fn unpack(word: u64) -> Self {
         Self {
@@ -80,20 +80,21 @@ impl Met {
     }
 }
 
-/// Counts one more site that the fault has met; `met` is the word of its queue pair, if it has one.
+/// Counts one more site that the fault has met; `site_count` is the word of its queue pair, if it
+/// has one.
 /// Returns the number of the user, and the number of the site among that user's, from 1. A site of
 /// no queue pair has user 0, and its number among all sites.
 pub(super) fn count(
     counts: &mut bindings::ndk_fault_counts,
-    met: Option<&Atomic<u64>>,
+    site_count: Option<&Atomic<u64>>,
 ) -> (u16, u32) {
     counts.seen = counts.seen.wrapping_add(1);
-    let Some(word) = met else {
+    let Some(word) = site_count else {
         return (0, counts.seen);
     };
-    let mut met = Met::unpack(word.load(Relaxed));
+    let mut met = SiteCount::unpack(word.load(Relaxed));
     if met.run != counts.run {
-        met = Met {
+        met = SiteCount {
             run: counts.run,
             user: counts.users,
             number: 0,
@@ -137,38 +138,38 @@ mod tests {
             probability: 0,
             ..ALL
         };
-        assert!(ALL.matches(What::Send, 1));
-        assert!(!off.matches(What::Send, 1));
+        assert!(ALL.matches(SiteKind::Send, 1));
+        assert!(!off.matches(SiteKind::Send, 1));
     }
 
     #[test]
     fn a_fault_meets_what_it_is_set_to() {
         let set = Settings {
             // CAST: the bits of the variants.
-            what: What::Send as u32 | What::Write as u32,
+            what: SiteKind::Send as u32 | SiteKind::Write as u32,
             qp: 7,
             ..ALL
         };
-        assert!(set.matches(What::Send, 7));
-        assert!(set.matches(What::Write, 7));
-        assert!(!set.matches(What::Read, 7));
-        assert!(!set.matches(What::Send, 8));
-        assert!(!set.matches(What::Send, 0));
+        assert!(set.matches(SiteKind::Send, 7));
+        assert!(set.matches(SiteKind::Write, 7));
+        assert!(!set.matches(SiteKind::Read, 7));
+        assert!(!set.matches(SiteKind::Send, 8));
+        assert!(!set.matches(SiteKind::Send, 0));
     }
 
     #[test]
     fn a_receive_is_met_where_it_is_named_only() {
         let receives = Settings {
             // CAST: the bit of the variant.
-            what: What::Receive as u32,
+            what: SiteKind::Receive as u32,
             ..ALL
         };
-        assert!(receives.matches(What::Receive, 1));
-        assert!(!receives.matches(What::Send, 1));
-        assert!(!ALL.matches(What::Receive, 1));
-        assert!(ALL.matches(What::Bind, 1));
-        assert!(ALL.matches(What::Domain, 0));
-        assert!(ALL.matches(What::Disconnect, 0));
+        assert!(receives.matches(SiteKind::Receive, 1));
+        assert!(!receives.matches(SiteKind::Send, 1));
+        assert!(!ALL.matches(SiteKind::Receive, 1));
+        assert!(ALL.matches(SiteKind::Bind, 1));
+        assert!(ALL.matches(SiteKind::Domain, 0));
+        assert!(ALL.matches(SiteKind::Disconnect, 0));
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
             users: 3,
             ..of_run(5)
         };
-        let last = Met {
+        let last = SiteCount {
             run: 5,
             user: 2,
             number: u32::MAX,

@@ -41,7 +41,7 @@ fn open<T>(gate: &Gate<T>, key: u8) {
 struct Calls(Atomic<u32>);
 
 impl Watcher for Calls {
-    fn left(&self) {
+    fn drained(&self) {
         self.0.add(1, Relaxed);
     }
 }
@@ -167,7 +167,7 @@ mod tests {
             begun.wait();
             begun.reset();
             let closed = gate.close(None);
-            gate.wait_until_left();
+            gate.wait_until_unused();
             // The effects of the entry are visible.
             kunit_assert_eq!(closed, Ok(()));
             assert!(seen.load(Relaxed));
@@ -177,7 +177,7 @@ mod tests {
             }
         }
         // Without an entry the wait returns at once.
-        gate.wait_until_left();
+        gate.wait_until_unused();
         assert!(gate.is_open());
         Ok(())
     }
@@ -301,15 +301,15 @@ mod tests {
         let gate: Pin<KBox<Gate<u32, Calls>>> = KBox::pin_init(gate, GFP_KERNEL)?;
         let calls = || gate.watcher.0.load(Relaxed);
         // Without an entry, or while the gate is open, no call is due.
-        assert!(!gate.watch());
+        assert!(!gate.request_drain_call());
         let opening = gate.begin();
-        assert!(gate.watch());
+        assert!(gate.request_drain_call());
         kunit_assert_eq!(calls(), 0);
         drop(opening);
         kunit_assert_eq!(calls(), 1);
-        assert!(!gate.watch());
+        assert!(!gate.request_drain_call());
         let opening = gate.begin();
-        assert!(gate.watch());
+        assert!(gate.request_drain_call());
         assert!(opening.is_some());
         if let Some(opening) = opening {
             opening.open(3);
@@ -318,16 +318,16 @@ mod tests {
         let (first, last) = (gate.enter(3), gate.enter(3));
         assert!(first.is_ok());
         assert!(last.is_ok());
-        assert!(!gate.watch());
+        assert!(!gate.request_drain_call());
         kunit_assert_eq!(gate.close(None), Ok(()));
-        assert!(gate.watch());
-        assert!(gate.watch());
+        assert!(gate.request_drain_call());
+        assert!(gate.request_drain_call());
         drop(first);
         kunit_assert_eq!(calls(), 2);
         drop(last);
         kunit_assert_eq!(calls(), 3);
         assert!(gate.is_drained());
-        assert!(!gate.watch());
+        assert!(!gate.request_drain_call());
         Ok(())
     }
 
@@ -346,7 +346,7 @@ mod tests {
             drop(opening);
         })?;
         begun.wait();
-        gate.wait_until_left();
+        gate.wait_until_unused();
         assert!(gate.begin().is_some());
         Ok(())
     }

@@ -10,7 +10,7 @@ mod tests {
     use super::*;
 
     /// The messages, of 64, that a fault of that order hits, as bits.
-    fn hits(order: Order) -> Result<u64> {
+    fn hits(order: FaultSettings) -> Result<u64> {
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
         let mut hits = 0;
@@ -18,8 +18,8 @@ mod tests {
             let before = injected(&pair.a);
             pair.b.receive(round, &[])?;
             pair.a.post(round, SEND, &[])?;
-            let arrives = pair.a.sends.brings(round, Status::Success)
-                && pair.b.receives.brings(round, Status::Success);
+            let arrives = pair.a.sends.next_is(round, Status::Success)
+                && pair.b.receives.next_is(round, Status::Success);
             if !arrives {
                 return Err(EINVAL);
             }
@@ -33,10 +33,10 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        let seeded = |seed, probability| Order {
+        let seeded = |seed, probability| FaultSettings {
             seed,
             probability,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let first = hits(seeded(5, 50))?;
         kunit_assert_eq!(hits(seeded(5, 50))?, first);
@@ -56,10 +56,10 @@ mod tests {
         let pair = QpPair::new()?;
         let sink = pair.b.buffer(8)?;
         let source = pair.a.buffer(8)?;
-        let order = Order {
+        let order = FaultSettings {
             probability: 10,
             seed,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(pair.a.device(), fault, order);
         for number in 1..1000 {
@@ -101,12 +101,12 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        let every_fourth = Order {
+        let every_fourth = FaultSettings {
             interval: 4,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         kunit_assert_eq!(hits(every_fourth)?, 0x8888_8888_8888_8888);
-        let twice = Order {
+        let twice = FaultSettings {
             times: 2,
             ..every_fourth
         };
@@ -134,17 +134,17 @@ mod tests {
             let before = injected(from);
             to.receive(1, &[])?;
             from.post(1, SEND, &[])?;
-            assert!(from.sends.brings(1, Status::Success));
-            assert!(to.receives.brings(1, Status::Success));
+            assert!(from.sends.next_is(1, Status::Success));
+            assert!(to.receives.next_is(1, Status::Success));
             Ok(injected(from) - before)
         };
-        let second = Order {
+        let second = FaultSettings {
             nth: 2,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
-        let every_second = Order {
+        let every_second = FaultSettings {
             interval: 2,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         for (order, hits) in cases([(second, [0, 1, 0, 0]), (every_second, [0, 1, 0, 1])]) {
             let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
@@ -153,9 +153,9 @@ mod tests {
                 kunit_assert_eq!(send(&third, &fourth)?, hit);
             }
         }
-        let one = Order {
+        let one = FaultSettings {
             qp: third.qp.params.number,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let fault = Ordered::new(pair.a.device(), Fault::DelayMessage, one);
         kunit_assert_eq!(send(&pair.a, &pair.b)?, 0);
@@ -176,14 +176,14 @@ mod tests {
             pair.a.receive(context, &[])?;
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
-            assert!(pair.a.sends.brings(context, Status::Success));
-            assert!(pair.b.receives.brings(context, Status::Success));
+            assert!(pair.a.sends.next_is(context, Status::Success));
+            assert!(pair.b.receives.next_is(context, Status::Success));
         }
         pair.b.post(4, SEND, &[])?;
-        assert!(pair.b.sends.brings(4, Status::Success));
-        assert!(pair.a.receives.brings(1, Status::Success));
+        assert!(pair.b.sends.next_is(4, Status::Success));
+        assert!(pair.a.receives.next_is(1, Status::Success));
         pair.b.post(5, SEND, &[])?;
-        assert!(pair.b.sends.brings(5, Status::RemoteOperation));
+        assert!(pair.b.sends.next_is(5, Status::RemoteOperation));
         kunit_assert_eq!(injected(&pair.b), 1);
         Ok(())
     }
@@ -194,13 +194,17 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::new()?;
-        let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, only(What::Receive));
+        let _fault = Ordered::new(
+            pair.b.device(),
+            Fault::CompleteWith,
+            only(SiteKind::Receive),
+        );
         let source = pair.a.buffer(8)?;
         pair.b.receive(1, &[])?;
         // The send is refused on its own side.
         pair.a.post(1, SEND, &[source.sge(4, 8)])?;
-        assert!(pair.a.sends.brings(1, Status::LocalAccess));
-        assert!(pair.b.receives.brings(1, Status::Flushed));
+        assert!(pair.a.sends.next_is(1, Status::LocalAccess));
+        assert!(pair.b.receives.next_is(1, Status::Flushed));
         assert!(pair.is_down());
         kunit_assert_eq!(injected(&pair.b), 0);
         Ok(())
@@ -217,9 +221,9 @@ mod tests {
         };
         let pair = QpPair::new()?;
         let device = pair.a.device();
-        let third_domain = Order {
+        let third_domain = FaultSettings {
             nth: 3,
-            ..only(What::Domain)
+            ..only(SiteKind::Domain)
         };
         let fault = Ordered::new(device, Fault::NoMemory, third_domain);
         for number in cases(1..5) {
@@ -228,13 +232,13 @@ mod tests {
             assert!(Queue::new(device, 8, u32::MAX).is_ok());
         }
         drop(fault);
-        let fault = Ordered::new(device, Fault::NoMemory, Order::ALWAYS);
+        let fault = Ordered::new(device, Fault::NoMemory, FaultSettings::ALWAYS);
         kunit_assert_eq!(Queue::new(device, 8, u32::MAX).err(), Some(ENOMEM));
         let end = pair
             .engine_host
             .end_in(&pair.a.domain, &EndAttr::PLAIN, None);
         kunit_assert_eq!(end.err(), Some(ENOMEM));
-        kunit_assert_eq!(device.may_make(What::Region), Err(ENOMEM));
+        kunit_assert_eq!(device.may_make(SiteKind::Region), Err(ENOMEM));
         drop(fault);
         assert!(Queue::new(device, 8, u32::MAX).is_ok());
         Ok(())

@@ -13,7 +13,7 @@ use crate::sys::{
 const LATE_MS: u32 = 200;
 
 /// An order that hits the second request of each queue pair, for the delay.
-const SECOND_IS_LATE: Order = Order {
+const SECOND_IS_LATE: FaultSettings = FaultSettings {
     nth: 2,
     ..lasting(LATE_MS * 1000)
 };
@@ -37,7 +37,7 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::new()?;
-        let order = Order {
+        let order = FaultSettings {
             nth: 2,
             ..lasting(200_000)
         };
@@ -48,10 +48,10 @@ mod tests {
             let (to, from) = (sink.remote(at * 8), source.sge(at * 8, 8));
             pair.a.post(at as u64, write(to), &[from])?;
         }
-        assert!(pair.a.sends.brings(0, Status::Success));
+        assert!(pair.a.sends.next_is(0, Status::Success));
         let blank = sink.is_blank(8, 16);
         assert!(blank || now_ms() - begin >= 200);
-        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(pair.a.sends.next_are(1..3, Status::Success));
         assert!(now_ms() - begin >= 200);
         assert!(sink.holds(0, 24, 7, 0));
         Ok(())
@@ -71,8 +71,8 @@ mod tests {
         }
         pair.a.post(0, SEND, &[source.sge(0, 8)])?;
         // Neither the first send nor its receive is late.
-        assert!(pair.a.sends.brings(0, Status::Success));
-        assert!(pair.b.receives.brings(0, Status::Success));
+        assert!(pair.a.sends.next_is(0, Status::Success));
+        assert!(pair.b.receives.next_is(0, Status::Success));
         kunit_assert_eq!(injected(&pair.a), 0);
         let begin = now_ms();
         pair.a.post(1, SEND, &[source.sge(8, 8)])?;
@@ -84,8 +84,8 @@ mod tests {
         );
         assert!(early == (0, 0) || is_over(begin));
         assert!(sink.is_blank(16, 8) || is_over(begin));
-        assert!(pair.a.sends.brings_all(1..3, Status::Success));
-        assert!(pair.b.receives.brings_all(1..3, Status::Success));
+        assert!(pair.a.sends.next_are(1..3, Status::Success));
+        assert!(pair.b.receives.next_are(1..3, Status::Success));
         assert!(is_over(begin));
         assert!(sink.holds(0, 24, 9, 0));
         kunit_assert_eq!(injected(&pair.a), 1);
@@ -105,7 +105,7 @@ mod tests {
             pair.a
                 .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(!is_hit || !is_valid(&pair.a, token) || is_over(begin));
-            assert!(pair.a.sends.brings(context, Status::Success));
+            assert!(pair.a.sends.next_is(context, Status::Success));
             assert!(is_valid(&pair.a, token));
             assert!(!is_hit || is_over(begin));
         }
@@ -123,10 +123,10 @@ mod tests {
             let _fault = Ordered::new(pair.a.device(), fault, lasting(EVER_US));
             pair.b.receive(1, &[])?;
             pair.a.post(1, SEND, &[])?;
-            assert!(pair.a.sends.is_silent());
+            assert!(pair.a.sends.stays_empty());
             pair.b.qp.fail();
-            assert!(pair.a.sends.brings(1, Status::Flushed));
-            assert!(pair.b.receives.brings(1, Status::Flushed));
+            assert!(pair.a.sends.next_is(1, Status::Flushed));
+            assert!(pair.b.receives.next_is(1, Status::Flushed));
             assert!(pair.is_down());
         }
         Ok(())
@@ -139,7 +139,7 @@ mod tests {
         }
         for usec in cases([0, 1, LATE_MS * 1000]) {
             let pair = QpPair::new()?;
-            let late = Order {
+            let late = FaultSettings {
                 nth: 2,
                 side: FaultSide::Requester,
                 ..lasting(usec)
@@ -153,12 +153,12 @@ mod tests {
             for context in cases(0..2) {
                 begin = now_ms();
                 pair.a.post(context, SEND, &[])?;
-                assert!(pair.b.receives.brings(context, Status::Success));
-                assert!(pair.a.sends.brings(context, Status::Success));
+                assert!(pair.b.receives.next_is(context, Status::Success));
+                assert!(pair.a.sends.next_is(context, Status::Success));
             }
             assert!(usec < LATE_MS * 1000 || is_over(begin));
             assert!(pair.is_down());
-            assert!(pair.b.receives.brings(2, Status::Flushed));
+            assert!(pair.b.receives.next_is(2, Status::Flushed));
             kunit_assert_eq!(injected(&pair.a), 2);
         }
         Ok(())
@@ -170,7 +170,7 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::new()?;
-        let order = Order {
+        let order = FaultSettings {
             side: FaultSide::Requester,
             ..SECOND_IS_LATE
         };
@@ -180,17 +180,17 @@ mod tests {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
-        assert!(pair.b.receives.brings_all(0..2, Status::Success));
-        assert!(pair.a.sends.brings(0, Status::Success));
+        assert!(pair.b.receives.next_are(0..2, Status::Success));
+        assert!(pair.a.sends.next_is(0, Status::Success));
         // The next message waits, on both sides.
         let early = (
             pair.a.sends.cq.details().used,
             pair.b.receives.cq.details().used,
         );
         assert!(early == (0, 0) || is_over(begin));
-        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(pair.a.sends.next_are(1..3, Status::Success));
         assert!(is_over(begin));
-        assert!(pair.b.receives.brings(2, Status::Success));
+        assert!(pair.b.receives.next_is(2, Status::Success));
         kunit_assert_eq!(injected(&pair.a), 1);
         kunit_assert_eq!(pair.a.counted(Counter::Sends), 3);
         Ok(())
@@ -202,7 +202,7 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::new()?;
-        let order = Order {
+        let order = FaultSettings {
             side: FaultSide::Requester,
             ..lasting(EVER_US)
         };
@@ -210,9 +210,9 @@ mod tests {
         let (source, sink) = (pair.a.filled(8, 7)?, pair.b.buffer(8)?);
         pair.a.post(1, write(sink.remote(0)), &[source.whole()])?;
         assert!(wait_until(|| sink.holds(0, 8, 7, 0)));
-        assert!(pair.a.sends.is_silent());
+        assert!(pair.a.sends.stays_empty());
         pair.b.qp.fail();
-        assert!(pair.a.sends.brings(1, Status::Flushed));
+        assert!(pair.a.sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -226,8 +226,8 @@ mod tests {
             let token = pair.b.fast(8)?.token();
             let work = register(token, 8, AccessFlag::RemoteRead);
             pair.b.post(1, work, &[])?;
-            assert!(pair.b.sends.brings(1, Status::Success));
-            let order = Order {
+            assert!(pair.b.sends.next_is(1, Status::Success));
+            let order = FaultSettings {
                 side: FaultSide::Requester,
                 ..lasting(EVER_US)
             };
@@ -240,12 +240,12 @@ mod tests {
             };
             pair.a.post(1, work, &[])?;
             pair.a.post(2, SEND, &[])?;
-            assert!(pair.b.receives.brings(1, Status::Success));
-            assert!(pair.a.sends.is_silent());
+            assert!(pair.b.receives.next_is(1, Status::Success));
+            assert!(pair.a.sends.stays_empty());
             pair.b.qp.fail();
-            assert!(pair.a.sends.brings(1, status));
-            assert!(pair.a.sends.brings(2, Status::Flushed));
-            assert!(pair.b.receives.brings(2, Status::Flushed));
+            assert!(pair.a.sends.next_is(1, status));
+            assert!(pair.a.sends.next_is(2, Status::Flushed));
+            assert!(pair.b.receives.next_is(2, Status::Flushed));
             assert!(is_valid(&pair.b, token) != revokes);
             assert!(pair.is_down());
         }
@@ -259,7 +259,7 @@ mod tests {
         }
         let clock = StoppedClock::new();
         let pair = QpPair::new()?;
-        let order = Order {
+        let order = FaultSettings {
             nth: 1,
             ..lasting(200_000)
         };
@@ -271,16 +271,16 @@ mod tests {
         // The wait can be seen from both ends.
         let peer = |end: &End| end.qp.details().peer;
         assert!(wait_until(
-            || peer(&pair.a).is_some_and(|p| p.awaited_since_ms.is_some())
+            || peer(&pair.a).is_some_and(|p| p.own_wait_since_ms.is_some())
         ));
-        assert!(peer(&pair.b).is_some_and(|p| p.awaits_since_ms.is_some()));
+        assert!(peer(&pair.b).is_some_and(|p| p.peer_wait_since_ms.is_some()));
         clock.pass(199);
         sleep(20);
-        assert!(pair.a.sends.is_silent());
+        assert!(pair.a.sends.stays_empty());
         clock.pass(2);
-        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(pair.a.sends.next_are(1..3, Status::Success));
         kunit_assert_eq!(pair.a.counted(Counter::RnrWaits), 1);
-        assert!(peer(&pair.a).is_some_and(|p| p.awaited_since_ms.is_none()));
+        assert!(peer(&pair.a).is_some_and(|p| p.own_wait_since_ms.is_none()));
         Ok(())
     }
 
@@ -290,11 +290,11 @@ mod tests {
             return Ok(());
         }
         let pair = QpPair::over(direct::connect, 200, &EndAttr::PLAIN, &EndAttr::PLAIN)?;
-        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, Order::ALWAYS);
+        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, FaultSettings::ALWAYS);
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
-        assert!(pair.a.sends.brings(1, Status::ReceiverNotReady));
-        assert!(pair.b.receives.brings(1, Status::Flushed));
+        assert!(pair.a.sends.next_is(1, Status::ReceiverNotReady));
+        assert!(pair.b.receives.next_is(1, Status::Flushed));
         assert!(pair.is_down());
         kunit_assert_eq!(pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
@@ -307,10 +307,10 @@ mod tests {
         }
         let shared = EndAttr::shared(8);
         let pair = QpPair::over(direct::connect, 200, &EndAttr::PLAIN, &shared)?;
-        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, Order::ALWAYS);
+        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, FaultSettings::ALWAYS);
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
-        assert!(pair.a.sends.brings(1, Status::ReceiverNotReady));
+        assert!(pair.a.sends.next_is(1, Status::ReceiverNotReady));
         Ok(())
     }
 }

@@ -67,7 +67,7 @@ mod tests {
         let pair = QpPair::new()?;
         let device = pair.a.device();
         let log = PortLog::of(device)?;
-        let order = Order {
+        let order = FaultSettings {
             nth: 2,
             ..lasting(200_000)
         };
@@ -75,7 +75,7 @@ mod tests {
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[])?;
         pair.a.post(1, SEND, &[])?;
-        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(pair.a.sends.next_is(1, Status::Success));
         assert!(!device.is_port_down());
         kunit_assert_eq!(log.down.get(), 0);
         let begin = now_ms();
@@ -83,7 +83,7 @@ mod tests {
         flush_work(device);
         kunit_assert_eq!(log.down.get(), log.each());
         assert!(device.is_port_down() || now_ms() - begin >= 200);
-        assert!(pair.a.sends.brings(2, Status::Success));
+        assert!(pair.a.sends.next_is(2, Status::Success));
         assert!(now_ms() - begin >= 200);
         assert!(wait_until(|| log.up.get() == log.each()));
         assert!(!device.is_port_down());
@@ -107,11 +107,11 @@ mod tests {
         let fault = Ordered::new(device, Fault::PortDown, lasting(EVER_US));
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
-        assert!(pair.a.sends.is_silent());
+        assert!(pair.a.sends.stays_empty());
         assert!(device.is_port_down());
         drop(fault);
         assert!(!device.is_port_down());
-        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(pair.a.sends.next_is(1, Status::Success));
         assert!(wait_until(|| log.up.get() == log.each()));
         device.shut();
         Ok(())
@@ -128,11 +128,11 @@ mod tests {
         let fault = Ordered::new(device, Fault::PortDown, lasting(EVER_US));
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
-        assert!(pair.a.sends.is_silent());
+        assert!(pair.a.sends.stays_empty());
         kunit_assert_eq!(log.down.get(), log.each());
         device.put_netdev();
         drop(fault);
-        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(pair.a.sends.next_is(1, Status::Success));
         sleep(50);
         kunit_assert_eq!(log.up.get(), 0);
         device.shut();

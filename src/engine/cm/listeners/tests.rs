@@ -39,13 +39,13 @@ mod tests {
     fn numbers<'a>(found: impl Iterator<Item = &'a Arc<Listener>>) -> Result<KVec<usize>> {
         let mut numbers = KVec::new();
         for listener in found {
-            numbers.push(listener.place().number.get(), GFP_KERNEL)?;
+            numbers.push(listener.key().number.get(), GFP_KERNEL)?;
         }
         Ok(numbers)
     }
 
     /// One listener at each of [`LAST`] loopback addresses and ports, in two namespaces.
-    fn crowd() -> Result<Listeners> {
+    fn many_listeners() -> Result<Listeners> {
         let mut listeners = Listeners::new();
         for number in (1..=LAST).rev() {
             let [_, _, high, low] = (number as u32 / 8).to_be_bytes();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn an_address_finds_those_that_are_there_in_their_order() -> Result {
-        let mut listeners = crowd()?;
+        let mut listeners = many_listeners()?;
         for number in cases([LAST + 3, LAST + 1, LAST + 2]) {
             listeners.add(listener(NET, HERE, PORT, number)?)?;
         }
@@ -78,16 +78,16 @@ mod tests {
 
     #[test]
     fn a_destination_finds_wildcards_of_both_families_and_nobody_else() -> Result {
-        let mut listeners = crowd()?;
+        let mut listeners = many_listeners()?;
         for (n, ip) in cases([ANY6, ANY, HERE, ELSEWHERE, ANY].into_iter().enumerate()) {
             listeners.add(listener(NET, ip, PORT, LAST + 1 + n)?)?;
         }
-        let found = numbers(listeners.serving(NET, &at(HERE, PORT)))?;
+        let found = numbers(listeners.candidates(NET, &at(HERE, PORT)))?;
         kunit_assert_eq!(&found[..], &[LAST + 3, LAST + 2, LAST + 5, LAST + 1]);
         // The listeners of an unspecified destination are found once.
-        let found = numbers(listeners.serving(NET, &at(ANY, PORT)))?;
+        let found = numbers(listeners.candidates(NET, &at(ANY, PORT)))?;
         kunit_assert_eq!(&found[..], &[LAST + 2, LAST + 5, LAST + 1]);
-        let found = numbers(listeners.serving(NET + 1, &at(HERE, PORT)))?;
+        let found = numbers(listeners.candidates(NET + 1, &at(HERE, PORT)))?;
         kunit_assert_eq!(&found[..], &[]);
         Ok(())
     }

@@ -47,9 +47,9 @@ mod tests {
     ) -> Result<KVec<Arc<ListenerLog>>> {
         let mut listener_logs = KVec::new();
         for ip in listen {
-            let manner = Manner {
+            let manner = ListenerHabits {
                 dual: true,
-                ..Manner::default()
+                ..ListenerHabits::default()
             };
             let listener_log = ListenerLog::with(HERE, manner)?;
             cm_fixture.listen(at(*ip, PORT), &listener_log)?;
@@ -175,9 +175,9 @@ mod tests {
             (ANY, ELSEWHERE, 0),
         ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let manner = Manner {
+            let manner = ListenerHabits {
                 own_only: true,
-                ..Manner::default()
+                ..ListenerHabits::default()
             };
             let listener_log = ListenerLog::with(device, manner)?;
             cm_fixture.listen(at(listen, PORT), &listener_log)?;
@@ -196,9 +196,9 @@ mod tests {
         cm_fixture: &ConnectionFixture,
         requests: u32,
     ) -> Result<(Arc<ListenerLog>, Arc<Listener>)> {
-        let manner = Manner {
-            full: requests,
-            ..Manner::default()
+        let manner = ListenerHabits {
+            no_room_count: requests,
+            ..ListenerHabits::default()
         };
         let listener_log = ListenerLog::with(HERE, manner)?;
         let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
@@ -211,7 +211,7 @@ mod tests {
         log: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
         let mut ask = cm_fixture.ask(log)?;
-        ask.waits = true;
+        ask.retries_when_full = true;
         cm_fixture.submit(ask)
     }
 

@@ -35,7 +35,7 @@ impl ConnectRequest {
         if !may_connect(&acceptance.endpoint.qp) {
             return Err(ConnectError::NotReady);
         }
-        let theirs = acceptance.theirs;
+        let theirs = acceptance.active_limits;
         let mut pending = self.pending.lock();
         if matches!(pending.state, RequestState::Decided { abandoned: true }) {
             drop(pending);
@@ -92,12 +92,12 @@ impl ConnectRequest {
     ///
     /// Returns false if no confirmation is due.
     pub(crate) fn withdraw(&self) -> bool {
-        self.fail_pending(ConnectError::Aborted, Status::Aborted)
+        self.fail_acceptance(ConnectError::Aborted, Status::Aborted)
     }
 
     /// Ends the wait for the confirmation, and notifies the passive side. Returns false if no
     /// confirmation was due.
-    pub(super) fn fail_pending(&self, why: ConnectError, status: Status) -> bool {
+    pub(super) fn fail_acceptance(&self, why: ConnectError, status: Status) -> bool {
         let Some(acceptance) = self.take_acceptance(RequestState::Over(why)) else {
             return false;
         };

@@ -94,8 +94,8 @@ mod tests {
         kunit_assert_eq!(cm_fixture.passive.counted(Counter::Accepts), 1);
         cm_fixture.passive.receive(1, &[])?;
         cm_fixture.active.post(2, SEND, &[])?;
-        assert!(cm_fixture.active.sends.brings(2, Status::Success));
-        assert!(cm_fixture.passive.receives.brings(1, Status::Success));
+        assert!(cm_fixture.active.sends.next_is(2, Status::Success));
+        assert!(cm_fixture.passive.receives.next_is(1, Status::Success));
         Ok(())
     }
 
@@ -289,7 +289,7 @@ mod tests {
     fn a_consent_that_the_active_side_never_hears_comes_to_nothing() -> Result {
         let (cm_fixture, active, passive) = (
             ConnectionFixture::new()?,
-            ConnectionLog::deaf(1)?,
+            ConnectionLog::with_reply_failures(1)?,
             ConnectionLog::patient()?,
         );
         let request = accepted(&cm_fixture, &active, &passive)?;
@@ -356,11 +356,16 @@ mod tests {
         let qp = &cm_fixture.passive.qp;
         let acceptance = Acceptance {
             endpoint: Endpoint::new(qp.clone(), passive.clone())?,
-            ours: ReadLimits::default(),
-            theirs: ReadLimits::default(),
+            passive_limits: ReadLimits::default(),
+            active_limits: ReadLimits::default(),
         };
         let transport = (request.cm.connect_fn)(&request.params.qp, qp)?;
-        attach_side(&transport, 1, &acceptance.endpoint, acceptance.ours)?;
+        attach_side(
+            &transport,
+            1,
+            &acceptance.endpoint,
+            acceptance.passive_limits,
+        )?;
         qp.fail();
         request.attach_active(&acceptance, &transport)?;
         let after = states(&cm_fixture);

@@ -16,8 +16,8 @@ mod tests {
             inject::{
                 needed,
                 Fault,
-                Order,
-                What, //
+                FaultSettings,
+                SiteKind, //
             }, //
         },
         kunit::{
@@ -44,11 +44,11 @@ mod tests {
         early
     }
 
-    fn event(what: What, usec: u32) -> Order {
-        Order {
+    fn event(what: SiteKind, usec: u32) -> FaultSettings {
+        FaultSettings {
             what: Some(what),
             usec,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         }
     }
 
@@ -59,9 +59,9 @@ mod tests {
         }
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
-        let order = Order {
+        let order = FaultSettings {
             times: 1,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
         fixture.connect(&log)?;
@@ -81,9 +81,9 @@ mod tests {
         }
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         fixture.open()?;
-        let order = Order {
+        let order = FaultSettings {
             nth: 3,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
         for number in cases(1..5) {
@@ -110,9 +110,9 @@ mod tests {
             ..Timeouts::DEFAULT
         };
         let (fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
-        let order = Order {
+        let order = FaultSettings {
             usec: 3_600_000_000,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
         fixture.connect(&log)?;
@@ -129,9 +129,9 @@ mod tests {
         let clock = StoppedClock::new();
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
-        let order = Order {
+        let order = FaultSettings {
             usec: 150_000,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
         fixture.connect(&log)?;
@@ -150,9 +150,9 @@ mod tests {
         }
         let clock = StoppedClock::new();
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let order = Order {
+        let order = FaultSettings {
             usec: 50_000,
-            ..Order::ALWAYS
+            ..FaultSettings::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
         fixture.connect(&log)?;
@@ -170,7 +170,7 @@ mod tests {
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
-        let _fault = Ordered::new(device, fault, event(What::Request, 100_000));
+        let _fault = Ordered::new(device, fault, event(SiteKind::Request, 100_000));
         fixture.connect(&log)?;
         assert!(is_early(&clock, 100, || log.status().is_none()));
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
@@ -185,7 +185,7 @@ mod tests {
         }
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
-        let _fault = Ordered::new(device, fault, event(What::Request, 0));
+        let _fault = Ordered::new(device, fault, event(SiteKind::Request, 0));
         assert!(fixture.connect(&log)?.abandon());
         kunit_assert_eq!(log.status(), Some(Err(Status::Aborted)));
         Ok(())
@@ -204,7 +204,7 @@ mod tests {
         let (fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
-        let fault = Ordered::new(device, fault, event(What::Reply, usec));
+        let fault = Ordered::new(device, fault, event(SiteKind::Reply, usec));
         let passive = ConnectionLog::new()?;
         fixture.connect(&active)?;
         fixture.accept(&listener_log.request()?, &passive)?;
@@ -266,7 +266,7 @@ mod tests {
         let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
         let fixture = connected(&active, &passive)?;
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
-        let _fault = Ordered::new(device, fault, event(What::Disconnect, 150_000));
+        let _fault = Ordered::new(device, fault, event(SiteKind::Disconnect, 150_000));
         fixture.passive.qp.fail();
         // The other side's device has no faults.
         assert!(wait_until(|| passive.closed.get() == 1));

@@ -8,8 +8,8 @@ use kernel::{
 };
 
 use super::{
-    alone,
     empty,
+    queue_and_host,
     ARMS,
     FAILED,
     FLUSHED,
@@ -35,7 +35,7 @@ const LONG: u32 = u32::MAX - 1;
 
 /// A queue for 16 entries that holds calls by that rule.
 fn moderated(interval_us: u32, count: u32) -> Result<(Arc<Queue>, EngineHost)> {
-    let (queue, engine_host) = alone(16)?;
+    let (queue, engine_host) = queue_and_host(16)?;
     set(&queue, interval_us, count)?;
     Ok((queue, engine_host))
 }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_new_queue_is_not_moderated_and_zero_or_one_ends_it() -> Result {
-        let (queue, _engine_host) = alone(16)?;
+        let (queue, _engine_host) = queue_and_host(16)?;
         assert!(arm_and_push(&queue, 1));
         assert!(queue.has_called(1));
         for (rule, calls) in cases(
@@ -163,7 +163,7 @@ mod tests {
             for arm in cases([Arm::Any, Arm::Solicited]) {
                 let (queue, _engine_host) = moderated(LONG, NONE)?;
                 // The failed request satisfies the arm itself.
-                queue.cq.arm(arm, MissedEvents::Report);
+                queue.cq.arm(arm, MissedEvents::SatisfyArm);
                 assert!(queue.cq.push(&entry).is_ok());
                 assert!(queue.has_called(1));
                 // It comes while a call is held.
@@ -174,7 +174,7 @@ mod tests {
                 // It was there before the arm.
                 assert!(queue.cq.push(&entry).is_ok());
                 assert!(push(&queue, 1));
-                queue.cq.arm(arm, MissedEvents::Report);
+                queue.cq.arm(arm, MissedEvents::SatisfyArm);
                 assert!(queue.has_called(3));
                 // It was notified, and the next call waits again.
                 assert!(arm_and_push(&queue, 1));
@@ -210,7 +210,7 @@ mod tests {
             // One call reports both.
             assert!(queue.has_called(1));
             kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
-            queue.cq.arm(Arm::Any, MissedEvents::Report);
+            queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
             assert!(queue.has_called(2));
             kunit_assert_eq!(queue.log.failures.get(), 1);
         }
@@ -273,13 +273,13 @@ mod tests {
     fn an_arm_that_is_satisfied_at_once_is_moderated_too() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(push(&queue, 2));
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.has_called(0));
         assert!(push(&queue, 1));
         assert!(queue.has_called(1));
         // Enough completions are there already.
         assert!(push(&queue, 3));
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.has_called(2));
         Ok(())
     }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn arms_that_are_satisfied_while_a_call_is_held_are_reported_by_it() -> Result {
-        for missed in cases([MissedEvents::Ignore, MissedEvents::Report]) {
+        for missed in cases([MissedEvents::Ignore, MissedEvents::SatisfyArm]) {
             let (queue, _engine_host) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
             queue.cq.arm(Arm::Any, missed);
@@ -326,7 +326,7 @@ mod tests {
     fn an_arm_that_is_not_satisfied_stays_when_the_held_call_is_made() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2));
-        queue.cq.arm(Arm::Errors, MissedEvents::Report);
+        queue.cq.arm(Arm::Errors, MissedEvents::SatisfyArm);
         assert!(push(&queue, 1));
         assert!(queue.has_called(1));
         queue.cq.break_down();
@@ -341,7 +341,7 @@ mod tests {
         assert!(arm_and_push(&queue, 2));
         kunit_assert_eq!(empty(&queue), 2);
         // No entry is present: this arm waits for the next completion.
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.has_called(0));
         assert!(push(&queue, 1));
         assert!(queue.has_called(1));
@@ -361,7 +361,7 @@ mod tests {
         // Reported entries take room as well.
         assert!(push(&queue, 10));
         set(&queue, 0, 0)?;
-        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
         assert!(queue.has_called(1));
         set(&queue, NONE, 16)?;
         assert!(arm_and_push(&queue, 5));
@@ -381,7 +381,7 @@ mod tests {
                 queue.cq.close();
                 let calls = queue.log.calls.get();
                 set(&queue, 1, 10)?;
-                queue.cq.arm(Arm::Any, MissedEvents::Report);
+                queue.cq.arm(Arm::Any, MissedEvents::SatisfyArm);
                 if !held || !queue.has_called(calls) {
                     return Ok(false);
                 }

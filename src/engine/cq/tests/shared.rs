@@ -7,7 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::alone;
+use super::queue_and_host;
 use crate::{
     engine::cq::ProgramCompletions,
     kunit::{
@@ -34,7 +34,7 @@ fn words(entry: &Wc, _qp: u32) -> CompletionWords {
 
 /// A queue by itself for `depth` entries, of a program.
 fn shared(depth: u32) -> Result<(Arc<Queue>, Program, EngineHost)> {
-    let (queue, engine_host) = alone(0)?;
+    let (queue, engine_host) = queue_and_host(0)?;
     let (ring, program) = completions(depth)?;
     queue.cq.share(ProgramCompletions::new(ring, words))?;
     Ok((queue, program, engine_host))
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_no_program_shares_is_not_resized_as_one() -> Result {
-        let (queue, _engine_host) = alone(4)?;
+        let (queue, _engine_host) = queue_and_host(4)?;
         let (ring, _) = completions(8)?;
         assert!(!queue.cq.is_shared());
         kunit_assert_eq!(queue.cq.resize_shared(ring), Err(ResizeError::TooMany));

@@ -11,8 +11,8 @@ use crate::{
         transfer::{
             self,
             AccessError,
-            Payload,
-            Usage, //
+            MemoryUsage,
+            Payload, //
         },
         RevokeError, //
     },
@@ -304,7 +304,7 @@ mod tests {
         let device = engine_host.device()?;
         let buffer = RawBuffer::new(64)?;
         let list = test_list(&[buffer.sge(8, 4), buffer.sge(32, 4)])?;
-        let usage = Usage {
+        let usage = MemoryUsage {
             device: &device,
             user: OWNER,
             is_trusted: true,
@@ -321,7 +321,7 @@ mod tests {
         kunit_assert_eq!(buffer.count(0, 64, |b| b == 3), 8);
         assert!(buffer.is(8, 4, 3));
         assert!(buffer.is(32, 4, 3));
-        let usage = Usage {
+        let usage = MemoryUsage {
             device: &device,
             user: PEER,
             is_trusted: true,
@@ -350,7 +350,7 @@ mod tests {
         let (writable, constant) = (add(LOCAL)?, add(AccessFlags::empty())?);
         let sge = |token, at, len| Sge::new(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
-            let usage = Usage {
+            let usage = MemoryUsage {
                 device: &device,
                 user: OWNER,
                 is_trusted: true,

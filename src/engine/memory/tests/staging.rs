@@ -554,8 +554,8 @@ mod tests {
             // CAST: a few hundred.
             let key = bumped(token, round as u8);
             if round % 3 == 2 {
-                store.table.unstage(token.index(), number);
-                store.table.unstage(token.index(), number);
+                store.table.drop_staged(token.index(), number);
+                store.table.drop_staged(token.index(), number);
             }
             let made = store
                 .table

@@ -72,17 +72,17 @@ mod tests {
         let (a, b) = (pair.a.qp.details().peer, pair.b.qp.details().peer);
         let (a, b) = (a.ok_or(EINVAL)?, b.ok_or(EINVAL)?);
         kunit_assert_eq!((b.number, a.number), numbers);
-        assert!(a.awaited_since_ms.is_none());
-        assert!(b.awaits_since_ms.is_none());
+        assert!(a.own_wait_since_ms.is_none());
+        assert!(b.peer_wait_since_ms.is_none());
         pair.a.post(1, SEND, &[])?;
-        let waits = || pair.a.qp.details().peer?.awaited_since_ms;
+        let waits = || pair.a.qp.details().peer?.own_wait_since_ms;
         assert!(wait_until(|| waits().is_some()));
         let since = waits();
         let other = pair.b.qp.details().peer.ok_or(EINVAL)?;
-        kunit_assert_eq!(other.awaits_since_ms, since);
-        assert!(other.awaited_since_ms.is_none());
+        kunit_assert_eq!(other.peer_wait_since_ms, since);
+        assert!(other.own_wait_since_ms.is_none());
         pair.b.receive(1, &[])?;
-        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(pair.a.sends.next_is(1, Status::Success));
         assert!(waits().is_none());
         pair.a.qp.fail();
         assert!(pair.is_down());
@@ -105,7 +105,7 @@ mod tests {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
-        assert!(pair.a.sends.brings_all(0..3, Status::Success));
+        assert!(pair.a.sends.next_are(0..3, Status::Success));
         let now = cq.details();
         kunit_assert_eq!((now.used, now.arm), (3, Some(Arm::Solicited)));
         cq.break_down();

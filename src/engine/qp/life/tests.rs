@@ -85,11 +85,11 @@ mod tests {
     fn everything_accepted_completes_once_and_in_order() -> Result {
         let manual = posted(20, 20)?;
         manual.end.qp.fail();
-        assert!(manual.end.sends.brings_all(0..20, Status::Flushed));
-        assert!(manual.end.receives.brings_all(0..20, Status::Flushed));
+        assert!(manual.end.sends.next_are(0..20, Status::Flushed));
+        assert!(manual.end.receives.next_are(0..20, Status::Flushed));
         manual.end.qp.fail();
-        assert!(manual.end.sends.is_silent());
-        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.sends.stays_empty());
+        assert!(manual.end.receives.stays_empty());
         kunit_assert_eq!(manual.end.counted(Counter::Flushes), 40);
         Ok(())
     }
@@ -104,8 +104,8 @@ mod tests {
         }
         manual.end.qp.fail();
         let all = 0..u64::from(DEPTH);
-        assert!(manual.end.sends.brings_all(all.clone(), Status::Flushed));
-        assert!(manual.end.receives.brings_all(all, Status::Flushed));
+        assert!(manual.end.sends.next_are(all.clone(), Status::Flushed));
+        assert!(manual.end.receives.next_are(all, Status::Flushed));
         Ok(())
     }
 
@@ -115,9 +115,9 @@ mod tests {
         let other = Fake::new()?;
         manual.end.qp.peer_gone(other.id);
         kunit_assert_eq!(manual.end.qp.state(), QpState::Rts);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         manual.end.qp.peer_gone(manual.fake.id);
-        assert!(manual.end.sends.brings_all(0..2, Status::Flushed));
+        assert!(manual.end.sends.next_are(0..2, Status::Flushed));
         Ok(())
     }
 
@@ -145,21 +145,21 @@ mod tests {
         manual.end.post(2, SEND, &[])?;
         manual.end.post_with(3, SEND, SendFlags::empty(), &[])?;
         manual.end.receive(1, &[])?;
-        assert!(manual.end.sends.is_silent());
-        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.sends.stays_empty());
+        assert!(manual.end.receives.stays_empty());
         manual.finish(1, Status::Flushed);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings(0, Status::Success));
-        assert!(manual.end.sends.brings_all(1..4, Status::Flushed));
+        assert!(manual.end.sends.next_is(0, Status::Success));
+        assert!(manual.end.sends.next_are(1..4, Status::Flushed));
         let status = Status::Flushed;
         manual.arrive(Wc { status, ..MESSAGE });
-        assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
+        assert!(manual.end.receives.next_are(0..2, Status::Flushed));
         // No older request or receive is in the way now.
         manual.end.post(4, SEND, &[])?;
         manual.end.receive(2, &[])?;
-        assert!(manual.end.sends.brings(4, Status::Flushed));
-        assert!(manual.end.receives.brings(2, Status::Flushed));
+        assert!(manual.end.sends.next_is(4, Status::Flushed));
+        assert!(manual.end.receives.next_is(2, Status::Flushed));
         Ok(())
     }
 
@@ -168,13 +168,13 @@ mod tests {
         let mut manual = posted(0, 3)?;
         kunit_assert_eq!(manual.take(), Taken::Ready);
         // One receive at a time.
-        kunit_assert_eq!(manual.take(), Taken::Closed);
+        kunit_assert_eq!(manual.take(), Taken::Refused);
         manual.end.qp.fail();
-        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.receives.stays_empty());
         manual.arrive(MESSAGE);
-        assert!(manual.end.receives.brings(0, Status::Success));
-        assert!(manual.end.receives.brings_all(1..3, Status::Flushed));
-        kunit_assert_eq!(manual.take(), Taken::Closed);
+        assert!(manual.end.receives.next_is(0, Status::Success));
+        assert!(manual.end.receives.next_are(1..3, Status::Flushed));
+        kunit_assert_eq!(manual.take(), Taken::Refused);
         Ok(())
     }
 
@@ -184,9 +184,9 @@ mod tests {
         kunit_assert_eq!(manual.take(), Taken::Ready);
         let status = Status::LocalAccess;
         manual.arrive(Wc { status, ..MESSAGE });
-        assert!(manual.end.receives.brings(0, Status::LocalAccess));
-        assert!(manual.end.receives.brings(1, Status::Flushed));
-        assert!(manual.end.sends.brings(0, Status::Flushed));
+        assert!(manual.end.receives.next_is(0, Status::LocalAccess));
+        assert!(manual.end.receives.next_is(1, Status::Flushed));
+        assert!(manual.end.sends.next_is(0, Status::Flushed));
         assert!(manual.end.is_down());
         kunit_assert_eq!(manual.fake.stops.get(), 1);
         Ok(())
@@ -202,10 +202,10 @@ mod tests {
         qp_pair.a.post(1, SEND, &[source.whole()])?;
         qp_pair.a.qp.fail();
         assert!(qp_pair.is_down());
-        assert!(qp_pair.b.receives.brings(0, Status::Success));
+        assert!(qp_pair.b.receives.next_is(0, Status::Success));
         assert!(sink.holds(0, 8, 51, 0));
-        assert!(qp_pair.b.receives.brings_all(1..3, Status::Flushed));
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.next_are(1..3, Status::Flushed));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
         Ok(())
     }
 
@@ -225,9 +225,9 @@ mod tests {
         }
         assert!(manual.end.is_down());
         kunit_assert_eq!(manual.fake.stops.get(), 1);
-        assert!(manual.end.sends.brings_all(0..3, Status::Success));
-        assert!(manual.end.sends.brings(3, Status::Flushed));
-        assert!(manual.end.receives.brings(0, Status::Flushed));
+        assert!(manual.end.sends.next_are(0..3, Status::Success));
+        assert!(manual.end.sends.next_is(3, Status::Flushed));
+        assert!(manual.end.receives.next_is(0, Status::Flushed));
         Ok(())
     }
 
@@ -238,7 +238,7 @@ mod tests {
             manual.end.qp.close();
             kunit_assert_eq!(manual.start_all(), 1);
             manual.finish(0, end);
-            assert!(manual.end.sends.brings(0, end));
+            assert!(manual.end.sends.next_is(0, end));
             assert!(manual.end.is_down());
             kunit_assert_eq!(manual.end.qp.closed_gracefully(), graceful);
         }
@@ -253,8 +253,8 @@ mod tests {
         manual.end.qp.close();
         kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings(0, Status::Success));
-        assert!(manual.end.sends.brings(1, Status::Flushed));
+        assert!(manual.end.sends.next_is(0, Status::Success));
+        assert!(manual.end.sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -265,12 +265,12 @@ mod tests {
         qp_pair.a.post(1, SEND, &[source.whole()])?;
         qp_pair.a.qp.close();
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.a.sends.stays_empty());
         kunit_assert_eq!(qp_pair.b.qp.state(), QpState::Rts);
         qp_pair.b.receive(3, &[sink.whole()])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(qp_pair.a.sends.brings(2, Status::Flushed));
-        assert!(qp_pair.b.receives.brings(3, Status::Success));
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(qp_pair.a.sends.next_is(2, Status::Flushed));
+        assert!(qp_pair.b.receives.next_is(3, Status::Success));
         assert!(sink.holds(0, 8, 52, 0));
         assert!(qp_pair.is_down());
         Ok(())
@@ -312,9 +312,9 @@ mod tests {
         let done = statuses.iter().take_while(|s| **s == Some(Status::Success));
         let done = done.count();
         assert!(statuses[done..].iter().all(|s| *s == Some(Status::Flushed)));
-        assert!(a.sends.is_silent());
+        assert!(a.sends.stays_empty());
         kunit_assert_eq!(statuses[8], Some(Status::Flushed));
-        assert!(b.sends.brings(0, Status::Flushed));
+        assert!(b.sends.next_is(0, Status::Flushed));
         Ok(())
     }
 
@@ -336,8 +336,8 @@ mod tests {
         assert!(stopped);
         assert!(!early);
         assert!(other_task.is_done());
-        assert!(manual.end.sends.brings(0, Status::Flushed));
-        assert!(manual.end.receives.brings(0, Status::Success));
+        assert!(manual.end.sends.next_is(0, Status::Flushed));
+        assert!(manual.end.receives.next_is(0, Status::Success));
         Ok(())
     }
 
@@ -350,12 +350,12 @@ mod tests {
             qp_pair.b.receive(2, &[])?;
             qp_pair.a.post(3, SEND, &[source.whole()])?;
             qp_pair.a.post(4, read(sink.remote(0)), &[source.whole()])?;
-            assert!(qp_pair.a.sends.brings_all(3..5, Status::Success));
+            assert!(qp_pair.a.sends.next_are(3..5, Status::Success));
             qp_pair.a.qp.fail();
             qp_pair.a.post(5, SEND, &[])?;
-            assert!(qp_pair.b.receives.brings(1, Status::Success));
-            assert!(qp_pair.b.receives.brings(2, Status::Flushed));
-            assert!(qp_pair.a.sends.brings(5, Status::Flushed));
+            assert!(qp_pair.b.receives.next_is(1, Status::Success));
+            assert!(qp_pair.b.receives.next_is(2, Status::Flushed));
+            assert!(qp_pair.a.sends.next_is(5, Status::Flushed));
             kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
             for end in [&qp_pair.a, &qp_pair.b] {
                 assert!(wait_until(|| end.owner.notified.get() == round));
@@ -371,7 +371,7 @@ mod tests {
     fn a_reset_forgets_a_close_and_receives_that_nobody_took() -> Result {
         let manual = posted(0, 2)?;
         manual.end.qp.close();
-        assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
+        assert!(manual.end.receives.next_are(0..2, Status::Flushed));
         manual.end.qp.modify(QpState::Reset)?;
         manual.end.qp.modify(QpState::Init)?;
         manual.end.receive(7, &[])?;
@@ -382,7 +382,7 @@ mod tests {
         kunit_assert_eq!(manual.take(), Taken::Empty);
         manual.end.post(1, SEND, &[])?;
         kunit_assert_eq!(manual.start_all(), 1);
-        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.receives.stays_empty());
         Ok(())
     }
 
@@ -409,8 +409,8 @@ mod tests {
         let seq = manual.start();
         assert!(seq.is_some());
         manual.finish(seq.unwrap_or(0), Status::Success);
-        assert!(manual.end.sends.brings(1, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(1, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -434,11 +434,11 @@ mod tests {
         manual.end.qp.fail();
         kunit_assert_eq!(manual.end.qp.modify(QpState::Reset), Err(EBUSY));
         manual.finish(0, Status::Flushed);
-        assert!(manual.end.sends.brings(0, Status::Flushed));
+        assert!(manual.end.sends.next_is(0, Status::Flushed));
         kunit_assert_eq!(manual.end.qp.modify(QpState::Reset), Err(EBUSY));
         // The refusal had no effect.
         manual.end.post(1, SEND, &[])?;
-        assert!(manual.end.sends.brings(1, Status::Flushed));
+        assert!(manual.end.sends.next_is(1, Status::Flushed));
         manual.arrive(MESSAGE);
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         manual.end.qp.modify(QpState::Reset)?;
@@ -455,13 +455,13 @@ mod tests {
         manual.end.qp.fail();
         assert!(qp.admit_peer(manual.fake.id).is_none());
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings(0, Status::Success));
-        assert!(manual.end.sends.is_silent());
-        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.sends.next_is(0, Status::Success));
+        assert!(manual.end.sends.stays_empty());
+        assert!(manual.end.receives.stays_empty());
         drop(inside);
         qp.reap();
-        assert!(manual.end.sends.brings(1, Status::Flushed));
-        assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
+        assert!(manual.end.sends.next_is(1, Status::Flushed));
+        assert!(manual.end.receives.next_are(0..2, Status::Flushed));
         Ok(())
     }
 
@@ -477,7 +477,7 @@ mod tests {
         // The receive has not been cancelled yet.
         kunit_assert_eq!(qp.modify(QpState::Reset), Err(EBUSY));
         qp.reap();
-        assert!(manual.end.receives.brings(0, Status::Flushed));
+        assert!(manual.end.receives.next_is(0, Status::Flushed));
         for state in cases([QpState::Reset, QpState::Init]) {
             assert!(qp.admit_peer(manual.fake.id).is_none());
             qp.modify(state)?;
@@ -501,7 +501,7 @@ mod tests {
         manual.end.receive(1, &[])?;
         let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
         kunit_assert_eq!(qp.start(old.id, &mut wqe), Next::Nothing);
-        kunit_assert_eq!(qp.take_receive(old.id, &mut receive), Taken::Closed);
+        kunit_assert_eq!(qp.take_receive(old.id, &mut receive), Taken::Refused);
         assert!(qp.admit_peer(old.id).is_none());
         qp.peer_gone(old.id);
         kunit_assert_eq!(qp.state(), QpState::Rts);
@@ -509,13 +509,13 @@ mod tests {
         assert!(qp.admit_peer(next.id).is_some());
         kunit_assert_eq!(qp.take_receive(next.id, &mut receive), Taken::Ready);
         qp.finish_receive(&mut receive, MESSAGE);
-        assert!(manual.end.receives.brings(1, Status::Success));
+        assert!(manual.end.receives.next_is(1, Status::Success));
         kunit_assert_eq!(qp.start(next.id, &mut wqe), Next::Ready);
         // A started request ends here, and the earlier transport gets no next one.
         manual.end.post(2, SEND, &[])?;
         kunit_assert_eq!(qp.complete_and_start(old.id, &mut wqe), Next::Nothing);
-        assert!(manual.end.sends.brings(1, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(1, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -579,13 +579,13 @@ mod tests {
             manual.end.post(context, SEND, &[])?;
         }
         assert!(manual.start().is_some());
-        assert!(manual.go_on().is_some());
+        assert!(manual.complete_and_start().is_some());
         // The second entry finds no room; the third request was to begin under the same hold of the
         // lock.
-        assert!(manual.go_on().is_none());
+        assert!(manual.complete_and_start().is_none());
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
-        assert!(manual.end.sends.brings(0, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(0, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -600,9 +600,9 @@ mod tests {
             manual.end.receive(context, &[])?;
         }
         manual.end.qp.fail();
-        assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
-        assert!(manual.end.receives.is_silent());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.receives.next_are(0..2, Status::Flushed));
+        assert!(manual.end.receives.stays_empty());
+        assert!(manual.end.sends.stays_empty());
         kunit_assert_eq!(manual.end.events.broken.get(), 1);
         Ok(())
     }
@@ -639,14 +639,14 @@ mod tests {
                 manual.end.receive(context, &[])?;
             }
             qp.modify(QpState::Reset)?;
-            assert!(manual.end.receives.is_silent());
+            assert!(manual.end.receives.stays_empty());
         }
         qp.modify(QpState::Init)?;
         manual.end.receive(7, &[])?;
         manual.attach()?;
         kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.arrive(MESSAGE);
-        assert!(manual.end.receives.brings(7, Status::Success));
+        assert!(manual.end.receives.next_is(7, Status::Success));
         kunit_assert_eq!(manual.take(), Taken::Empty);
         // Sends that come after the queues were seen empty: one more than a batch, and many.
         for sends in cases([1, 65, DEPTH]) {
@@ -683,7 +683,7 @@ mod tests {
             kunit_assert_eq!(manual.fake.receives.get(), 1);
             kunit_assert_eq!(manual.take(), Taken::Ready);
             manual.arrive(MESSAGE);
-            assert!(manual.end.receives.brings(1, Status::Success));
+            assert!(manual.end.receives.next_is(1, Status::Success));
         }
         Ok(())
     }
@@ -702,7 +702,7 @@ mod tests {
             qp.peer_gone(id);
             let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
             kunit_assert_eq!(qp.start(id, &mut wqe), Next::Nothing);
-            kunit_assert_eq!(qp.take_receive(id, &mut receive), Taken::Closed);
+            kunit_assert_eq!(qp.take_receive(id, &mut receive), Taken::Refused);
             assert!(qp.admit_peer(id).is_none());
             assert!(!qp.is_connected_by(id));
         }
@@ -715,7 +715,7 @@ mod tests {
         manual.end.qp.modify(QpState::Init)?;
         manual.end.receive(1, &[])?;
         manual.end.qp.fail();
-        assert!(manual.end.receives.brings(1, Status::Flushed));
+        assert!(manual.end.receives.next_is(1, Status::Flushed));
         // There was no connection to lose.
         kunit_assert_eq!(manual.end.owner.notified.get(), 0);
         kunit_assert_eq!(manual.end.counted(Counter::Disconnects), 0);
@@ -757,7 +757,7 @@ mod tests {
                 };
                 kunit_assert_eq!(entry, Some((context, status)));
             }
-            assert!(qp_pair.a.sends.is_silent());
+            assert!(qp_pair.a.sends.stays_empty());
             assert!(qp_pair.is_down());
         }
         Ok(())
@@ -769,7 +769,7 @@ mod tests {
         let late = Fake::new()?;
         manual.end.qp.fail();
         assert!(manual.start().is_none());
-        kunit_assert_eq!(manual.take(), Taken::Closed);
+        kunit_assert_eq!(manual.take(), Taken::Refused);
         kunit_assert_eq!(manual.end.attach(late, 0), Err(EINVAL));
         flush_work(manual.end.device());
         kunit_assert_eq!(manual.fake.stops.get(), 1);

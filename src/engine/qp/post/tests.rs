@@ -69,10 +69,10 @@ mod tests {
             assert!(!valid(&manual, token));
             assert!(manual.start().is_none());
             kunit_assert_eq!(manual.fake.doorbells.get(), doorbells);
-            assert!(manual.end.sends.brings(round, Status::Success));
-            assert!(manual.end.sends.brings(round + 100, Status::Success));
+            assert!(manual.end.sends.next_is(round, Status::Success));
+            assert!(manual.end.sends.next_is(round + 100, Status::Success));
         }
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         kunit_assert_eq!(manual.end.counted(Counter::Registrations), 40);
         kunit_assert_eq!(manual.end.counted(Counter::InvalidationsLocal), 40);
         Ok(())
@@ -88,7 +88,7 @@ mod tests {
             .post_with(2, invalidate(token), SendFlags::empty(), &[])?;
         assert!(!valid(&manual, token));
         assert!(manual.start().is_none());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -102,18 +102,18 @@ mod tests {
         let register = manual.start().ok_or(EINVAL)?;
         // A started request is in the way as well.
         manual.finish(register, Status::Success);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         manual.end.post(3, make, &[])?;
         assert!(!valid(&manual, token));
         manual.finish(send, Status::Success);
-        assert!(manual.end.sends.brings_all(1..3, Status::Success));
+        assert!(manual.end.sends.next_are(1..3, Status::Success));
         let last = manual.start().ok_or(EINVAL)?;
         manual.finish(last, Status::Success);
-        assert!(manual.end.sends.brings(3, Status::Success));
+        assert!(manual.end.sends.next_is(3, Status::Success));
         // The queue is idle again.
         manual.end.post(4, make, &[])?;
         assert!(valid(&manual, token));
-        assert!(manual.end.sends.brings(4, Status::Success));
+        assert!(manual.end.sends.next_is(4, Status::Success));
         Ok(())
     }
 
@@ -134,10 +134,10 @@ mod tests {
         assert!(!valid(&manual, token));
         assert!(manual.start().is_none());
         qp.fail();
-        assert!(manual.end.sends.brings(1, Status::RemoteAccess));
-        assert!(manual.end.sends.brings_all(2..4, Status::Flushed));
+        assert!(manual.end.sends.next_is(1, Status::RemoteAccess));
+        assert!(manual.end.sends.next_are(2..4, Status::Flushed));
         assert!(!valid(&manual, token));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         // A reset is a new beginning.
         for state in cases([QpState::Reset, QpState::Init]) {
             qp.modify(state)?;
@@ -145,7 +145,7 @@ mod tests {
         manual.attach()?;
         manual.end.post(4, make, &[])?;
         assert!(valid(&manual, token));
-        assert!(manual.end.sends.brings(4, Status::Success));
+        assert!(manual.end.sends.next_is(4, Status::Success));
         Ok(())
     }
 
@@ -166,14 +166,14 @@ mod tests {
     fn an_invalidation_waits_for_the_access_that_runs() -> Result {
         let (mut manual, token, make) = prepared()?;
         manual.end.post(1, make, &[])?;
-        assert!(manual.end.sends.brings(1, Status::Success));
+        assert!(manual.end.sends.next_is(1, Status::Success));
         let domain = manual.end.domain.clone();
         let user = manual.end.qp.peer_user();
         let access = domain.device().regions.access(token, user, RIGHTS, BASE, 8);
         assert!(access.is_ok());
         manual.end.post(2, invalidate(token), &[])?;
         // The request was left to the transport; the region stays valid until that begins.
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         assert!(valid(&manual, token));
         assert!(manual.start().is_some());
         assert!(manual.start().is_none());
@@ -185,19 +185,19 @@ mod tests {
     fn what_fails_is_left_to_its_turn() -> Result {
         let (mut manual, token, make) = prepared()?;
         manual.end.post(1, make, &[])?;
-        assert!(manual.end.sends.brings(1, Status::Success));
+        assert!(manual.end.sends.next_is(1, Status::Success));
         // Valid already; not valid; unknown.
         manual.end.post(2, make, &[])?;
         assert!(manual.start().is_some());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         let (mut manual, token_2, _) = prepared()?;
         manual.end.post(3, invalidate(token_2), &[])?;
         assert!(manual.start().is_some());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         let (mut manual, _, _) = prepared()?;
         manual.end.post(4, invalidate(Token::LOCAL_MEMORY), &[])?;
         assert!(manual.start().is_some());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         kunit_assert_eq!(manual.end.counted(Counter::InvalidationsRefused), 0);
         let user = manual.end.qp.peer_user();
         let regions = &manual.end.device().regions;
@@ -213,7 +213,7 @@ mod tests {
         manual.end.post(1, make, &[])?;
         assert!(!valid(&manual, token));
         assert!(manual.start().is_none());
-        assert!(manual.end.sends.brings(1, Status::Flushed));
+        assert!(manual.end.sends.next_is(1, Status::Flushed));
         Ok(())
     }
 
@@ -226,8 +226,8 @@ mod tests {
         manual.end.post(2, make, &[])?;
         manual.finish(send, Status::Success);
         assert!(!valid(&manual, token));
-        assert!(manual.end.sends.brings(1, Status::Success));
-        assert!(manual.end.sends.brings(2, Status::Flushed));
+        assert!(manual.end.sends.next_is(1, Status::Success));
+        assert!(manual.end.sends.next_is(2, Status::Flushed));
         Ok(())
     }
 }

@@ -118,7 +118,7 @@ impl Expires for QueuePair {
         };
         let is_open = rq.mode == ReceiveMode::Open;
         if is_open && rq.message != Message::Waiting {
-            return shared.end();
+            return shared.clear_due();
         }
         if let Some(ns) = shared.slot_to_come(&this.device().host) {
             return this.timer.arm(&this, ns);
@@ -126,7 +126,7 @@ impl Expires for QueuePair {
         if !is_open {
             match shared.ring.look(FLUSHED_AT_ONCE) {
                 true => shared.begin(IN_ERROR),
-                false => shared.go_on(IN_ERROR),
+                false => shared.back_off(IN_ERROR),
             }
             drop(guard);
             return this.flush_receives();
@@ -136,7 +136,7 @@ impl Expires for QueuePair {
             // Under the lock: a task that has ended the wait must not be preempted before this.
             this.receive_arrived();
         } else {
-            shared.go_on(WAITING);
+            shared.back_off(WAITING);
             this.look_later(shared);
         }
     }

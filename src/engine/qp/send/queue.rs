@@ -111,7 +111,7 @@ pub(crate) struct Retired {
     /// There may be more requests to complete.
     pub(crate) more: bool,
     /// The completion queue did not take an entry.
-    pub(crate) lost: bool,
+    pub(crate) is_cqe_lost: bool,
     /// A graceful close has come to its end.
     pub(crate) stopped: bool,
 }
@@ -123,15 +123,15 @@ pub(crate) struct SendQueue {
     inline: KVVec<u8>,
     max_inline: usize,
     /// The first request that was not started.
-    next: u32,
+    first_unstarted: u32,
     /// The first request that is held back: this and later ones were posted deferred.
-    ready: u32,
+    first_held_back: u32,
     reads: u32,
     /// The limits of the present or the last connection.
     pub(crate) limits: ReadLimits,
     mode: SendMode,
     /// No completion is reported any more.
-    pub(crate) silent: bool,
+    pub(crate) is_muted: bool,
     /// A request has failed: no later one is started, and no close is graceful any more.
     failed: bool,
     /// The transport and this side's end of it, while there is a connection.
@@ -150,12 +150,12 @@ impl SendQueue {
             requests,
             inline: KVVec::from_elem(0, inline, gfp)?,
             max_inline,
-            next: 0,
-            ready: 0,
+            first_unstarted: 0,
+            first_held_back: 0,
             reads: 0,
             limits: ReadLimits::default(),
             mode: SendMode::Open,
-            silent: false,
+            is_muted: false,
             failed: false,
             doorbell: None,
         })
@@ -217,7 +217,7 @@ impl SendQueue {
 
     /// Ends a request that was carried out without a place in the queue, which is empty.
     #[inline]
-    pub(crate) fn pass(&self, posted: Posted<impl Elements>) -> Option<Context> {
+    pub(crate) fn end_unqueued(&self, posted: Posted<impl Elements>) -> Option<Context> {
         self.requests.pass(posted)
     }
 
@@ -241,12 +241,12 @@ impl SendQueue {
         (context, opcode, flags): (Context, WcOpcode, SendFlags),
         params: &QpParams,
     ) -> bool {
-        if self.silent || !flags.contains(SendFlag::Signaled) {
+        if self.is_muted || !flags.contains(SendFlag::Signaled) {
             return false;
         }
         let entry = Wc {
             context,
-            qp: params.cookie,
+            qp: params.qp_context,
             opcode,
             ..Wc::BLANK
         };
@@ -258,7 +258,7 @@ impl SendQueue {
     /// Returns the transport to notify, if a request waits that may be started.
     #[inline]
     pub(crate) fn doorbell(&self) -> Option<(Arc<dyn Transport>, usize)> {
-        let waits = self.next != self.ready && !self.is_flushing();
+        let waits = self.first_unstarted != self.first_held_back && !self.is_flushing();
         (self.doorbell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
     }
 
@@ -272,13 +272,13 @@ impl SendQueue {
 
     /// Releases the requests that are held back.
     pub(crate) fn release(&mut self) {
-        self.ready = self.requests.tail();
+        self.first_held_back = self.requests.tail();
     }
 
     /// Takes the next request that may begin; none as long as `wqe` has another request.
     pub(crate) fn start(&mut self, wqe: &mut SendWqe) -> Next {
-        let (next, reads, limit) = (self.next, self.reads, self.limits.outbound);
-        let held = next == self.ready || !self.may_start(next) || wqe.sges.is_in_use();
+        let (next, reads, limit) = (self.first_unstarted, self.reads, self.limits.outbound);
+        let held = next == self.first_held_back || !self.may_start(next) || wqe.sges.is_in_use();
         let Some(entry) = self.requests.get_mut(next) else {
             return Next::Nothing;
         };
@@ -296,7 +296,7 @@ impl SendQueue {
         // CAST: widening.
         let inline = entry.inline as usize;
         self.reads += u32::from(is_read);
-        self.next = next.wrapping_add(1);
+        self.first_unstarted = next.wrapping_add(1);
         let from = self.requests.index(next) * self.max_inline;
         let bytes = self.inline.get(from..from + inline);
         wqe.load_inline(bytes.unwrap_or_default());
@@ -342,17 +342,17 @@ impl SendQueue {
             let Some((status, (context, entry))) = ended else {
                 return Retired {
                     more: false,
-                    lost,
+                    is_cqe_lost: lost,
                     stopped: self.is_at_stop(),
                 };
             };
             let failed = !status.is_success();
             if failed {
                 // Before the completion, after which the consumer may look at the region.
-                entry.unstage(device);
+                entry.drop_staged(device);
             }
-            if (failed || entry.flags.contains(SendFlag::Signaled)) && !self.silent {
-                let entry = entry.completion(context, params.cookie, status);
+            if (failed || entry.flags.contains(SendFlag::Signaled)) && !self.is_muted {
+                let entry = entry.completion(context, params.qp_context, status);
                 lost |= cq.report(params.number, &entry).is_err();
             }
             // A completion that got lost counts as a failure.
@@ -363,7 +363,7 @@ impl SendQueue {
         }
         Retired {
             more: true,
-            lost,
+            is_cqe_lost: lost,
             stopped: false,
         }
     }
@@ -380,7 +380,7 @@ impl SendQueue {
     pub(crate) fn stop_here(&mut self) {
         if self.mode == SendMode::Open {
             self.mode = SendMode::Closing {
-                stop_at: self.ready,
+                stop_at: self.first_held_back,
             };
         }
     }
@@ -423,15 +423,15 @@ impl SendQueue {
             let Some((_, entry)) = self.requests.leave() else {
                 break;
             };
-            entry.unstage(device);
+            entry.drop_staged(device);
         }
         if !self.requests.is_empty() {
             return false;
         }
         self.mode = SendMode::Open;
         self.failed = false;
-        self.next = self.requests.tail();
-        self.ready = self.next;
+        self.first_unstarted = self.requests.tail();
+        self.first_held_back = self.first_unstarted;
         true
     }
 
@@ -442,7 +442,7 @@ impl SendQueue {
     /// The numbers of requests that were posted and not started, and started and not completed.
     pub(crate) fn in_use(&self) -> (u32, u32) {
         // A flushed request leaves without having been started.
-        let (next, tail) = (self.next, self.requests.tail());
+        let (next, tail) = (self.first_unstarted, self.requests.tail());
         let posted = tail.wrapping_sub(next).min(self.requests.len());
         (posted, self.requests.len() - posted)
     }
@@ -463,13 +463,13 @@ impl SendEntry {
 
     /// Drops the staged list, or notifies the owner of the window, of a request that was not
     /// carried out.
-    fn unstage(&self, device: &RdmaDevice) {
+    fn drop_staged(&self, device: &RdmaDevice) {
         match self.work {
             SendOp::RegMr {
                 token,
                 staged: Some(number),
                 ..
-            } => device.regions.unstage(token.index(), number),
+            } => device.regions.drop_staged(token.index(), number),
             SendOp::BindMw { window, .. } => device.regions.not_bound(window),
             _ => (),
         }

@@ -83,9 +83,9 @@ mod tests {
         for n in cases(0..60) {
             qp_pair.a.post(n, SEND, &[])?;
         }
-        assert!(qp_pair.b.receives.brings(70, Status::Success));
+        assert!(qp_pair.b.receives.next_is(70, Status::Success));
         assert!(sink.holds(0, 40, 31, 0));
-        assert!(qp_pair.b.receives.brings_all(0..60, Status::Success));
+        assert!(qp_pair.b.receives.next_are(0..60, Status::Success));
         kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 0);
         Ok(())
     }
@@ -98,7 +98,7 @@ mod tests {
         for n in cases(0..3) {
             qp_pair.a.post(n, SEND, &[])?;
         }
-        assert!(qp_pair.b.receives.brings_all(1..4, Status::Success));
+        assert!(qp_pair.b.receives.next_are(1..4, Status::Success));
         Ok(())
     }
 
@@ -109,16 +109,16 @@ mod tests {
             qp_pair.a.post(n, SEND, &[])?;
             let waits = || qp_pair.a.counted(Counter::RnrWaits) == n + 1;
             assert!(wait_until(waits));
-            assert!(qp_pair.b.receives.is_silent());
+            assert!(qp_pair.b.receives.stays_empty());
             // CAST: a small number.
             assert!(program.posts(n as u32..n as u32 + 1));
-            assert!(qp_pair.b.receives.brings(n, Status::Success));
+            assert!(qp_pair.b.receives.next_is(n, Status::Success));
         }
         // The same for a receive that is posted by a call.
         qp_pair.a.post(5, SEND, &[])?;
         assert!(wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == 6));
         qp_pair.b.receive(5, &[])?;
-        assert!(qp_pair.b.receives.brings(5, Status::Success));
+        assert!(qp_pair.b.receives.next_is(5, Status::Success));
         Ok(())
     }
 
@@ -128,18 +128,18 @@ mod tests {
         qp_pair.b.receive(7, &[])?;
         assert!(program.posts(0..LIMIT));
         qp_pair.b.qp.fail();
-        assert!(qp_pair.b.receives.brings(7, Status::Flushed));
+        assert!(qp_pair.b.receives.next_is(7, Status::Flushed));
         assert!(qp_pair
             .b
             .receives
-            .brings_all(0..LIMIT.into(), Status::Flushed));
-        assert!(qp_pair.b.receives.is_silent());
+            .next_are(0..LIMIT.into(), Status::Flushed));
+        assert!(qp_pair.b.receives.stays_empty());
         for round in cases(0..3) {
             assert!(program.posts(round..round + 70));
             let flushed = u64::from(round)..u64::from(round) + 70;
-            assert!(qp_pair.b.receives.brings_all(flushed, Status::Flushed));
+            assert!(qp_pair.b.receives.next_are(flushed, Status::Flushed));
         }
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         Ok(())
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert!(program.posts(10..11));
         qp_pair.connect(crate::direct::connect)?;
         qp_pair.a.post(1, SEND, &[])?;
-        assert!(qp_pair.b.receives.brings(10, Status::Success));
+        assert!(qp_pair.b.receives.next_is(10, Status::Success));
         Ok(())
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let receives = qp_pair.b.receives.clone();
         assert!(program.posts(0..LIMIT));
         drop(qp_pair.b);
-        assert!(receives.is_silent());
+        assert!(receives.stays_empty());
         // No look takes receives out any more: the program's queue stays full.
         assert!(!program.post(LIMIT, WIDTH, 1, &[]));
         Ok(())
@@ -183,16 +183,16 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         assert!(wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == 1));
         program.set(0, u32::MAX);
-        assert!(qp_pair.b.receives.is_silent());
+        assert!(qp_pair.b.receives.stays_empty());
         program.set(0, 3);
-        assert!(qp_pair.b.receives.brings(0, Status::Success));
+        assert!(qp_pair.b.receives.next_is(0, Status::Success));
         qp_pair.b.qp.fail();
-        assert!(qp_pair.b.receives.brings_all(1..3, Status::Flushed));
+        assert!(qp_pair.b.receives.next_are(1..3, Status::Flushed));
         Ok(())
     }
 
     /// A host, and the receives of a program on it.
-    fn alone() -> Result<(EngineHost, Arc<Host>, ProgramReceives)> {
+    fn host_with_receives() -> Result<(EngineHost, Arc<Host>, ProgramReceives)> {
         let engine_host = EngineHost::new(RNR_MS)?;
         let host = engine_host.device()?.host.clone();
         let (ring, _) = receives(1, 1)?;
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn each_look_of_a_host_has_its_slot_and_none_is_put_off_for_ever() -> Result {
         let _clock = StoppedClock::new();
-        let (_engine_host, host, _) = alone()?;
+        let (_engine_host, host, _) = host_with_receives()?;
         let now = time::now_ns();
         for n in cases(0..10) {
             kunit_assert_eq!(host.take_slot(now), now + n * 10_000);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_queue_takes_one_slot_for_a_look_however_often_it_is_armed() -> Result {
         let _clock = StoppedClock::new();
-        let (_engine_host, host, mut receives) = alone()?;
+        let (_engine_host, host, mut receives) = host_with_receives()?;
         let now = time::now_ns();
         receives.begin(IN_ERROR);
         kunit_assert_eq!(receives.next_look(), Some(1_000_000));
@@ -230,7 +230,7 @@ mod tests {
         }
         receives.begin(WAITING);
         kunit_assert_eq!(receives.next_look(), Some(20_000));
-        receives.go_on(WAITING);
+        receives.back_off(WAITING);
         assert!(receives.next_look().is_none());
         kunit_assert_eq!(host.take_slot(now), now);
         // The time of the look has come, its slot has not; the look takes one slot only.
@@ -245,19 +245,19 @@ mod tests {
     #[test]
     fn a_look_in_vain_makes_the_next_one_later_up_to_a_limit() -> Result {
         let clock = StoppedClock::new();
-        let (_engine_host, host, mut receives) = alone()?;
+        let (_engine_host, host, mut receives) = host_with_receives()?;
         receives.begin(WAITING);
         for us in cases([20, 30, 45, 67]) {
             kunit_assert_eq!(receives.next_look().map(|ns| ns / 1000), Some(us));
             clock.pass(1);
             assert!(receives.slot_to_come(&host).is_none());
-            receives.go_on(WAITING);
+            receives.back_off(WAITING);
         }
         for _ in 0..100 {
-            receives.go_on(WAITING);
+            receives.back_off(WAITING);
         }
         kunit_assert_eq!(receives.next_look(), Some(500_000_000));
-        receives.end();
+        receives.clear_due();
         receives.begin(IN_ERROR);
         kunit_assert_eq!(receives.next_look(), Some(1_000_000));
         Ok(())
@@ -282,7 +282,7 @@ mod tests {
         kunit_assert_eq!(seen(), Some(true));
         QueuePair::expired(qp_pair.b.qp.clone());
         kunit_assert_eq!(seen(), Some(false));
-        assert!(qp_pair.b.receives.brings_all(0..60, Status::Flushed));
+        assert!(qp_pair.b.receives.next_are(0..60, Status::Flushed));
         qp_pair.b.qp.fail();
         Ok(())
     }

@@ -57,12 +57,12 @@ mod tests {
         srq_users.shared.srq.set_limit(4)?;
         for n in cases(0..2) {
             srq_users.senders[0].post(n, SEND, &[])?;
-            assert!(srq_users.users[0].receives.brings(n, Status::Success));
+            assert!(srq_users.users[0].receives.next_is(n, Status::Success));
         }
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.senders[1].post(2, SEND, &[])?;
-        assert!(srq_users.users[1].receives.brings(2, Status::Success));
+        assert!(srq_users.users[1].receives.next_is(2, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         // At once, if fewer are there already.
@@ -92,13 +92,13 @@ mod tests {
             assert!(program.gives(context));
         }
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.users[0].receives.brings(0, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(0, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 0);
         // Four are there once, and three after the next message.
         assert!(program.gives(3));
         assert!(program.gives(4));
         srq_users.senders[0].post(2, SEND, &[])?;
-        assert!(srq_users.users[0].receives.brings(1, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(1, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
@@ -118,7 +118,7 @@ mod tests {
             // CAST: small numbers.
             assert!(program.gives(n as u32));
             let user = &srq_users.users[(n % 3) as usize];
-            assert!(user.receives.brings(n, Status::Success));
+            assert!(user.receives.next_is(n, Status::Success));
         }
         Ok(())
     }
@@ -146,14 +146,14 @@ mod tests {
         kunit_assert_eq!(srq.posted(), 40);
         kunit_assert_eq!(srq_users.limits(), 0);
         while srq.move_some(&mut ring, &mut moved, &mut count) == Ok(false) {}
-        assert!(srq_users.users[1].receives.brings(0, Status::Success));
-        assert!(srq_users.users[0].receives.brings(1, Status::Success));
+        assert!(srq_users.users[1].receives.next_is(0, Status::Success));
+        assert!(srq_users.users[0].receives.next_is(1, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq.depth(), 50);
         assert!(program.post(50, 4, 40, &[]));
         for n in cases(2..41) {
             srq_users.senders[2].post(n, SEND, &[])?;
-            assert!(srq_users.users[2].receives.brings(n, Status::Success));
+            assert!(srq_users.users[2].receives.next_is(n, Status::Success));
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ mod tests {
         assert!(!program.post(6, 4, 9, &[]));
         for n in cases(0..6) {
             srq_users.senders[0].post(n, SEND, &[])?;
-            assert!(srq_users.users[0].receives.brings(n, Status::Success));
+            assert!(srq_users.users[0].receives.next_is(n, Status::Success));
         }
         // A waiting message is served by the new queue.
         srq_users.senders[2].post(6, SEND, &[])?;
@@ -188,7 +188,7 @@ mod tests {
         let (ring, program) = receives(3, 4)?;
         kunit_assert_eq!(srq.resize_shared(ring), Ok(()));
         assert!(program.post(3, 4, 6, &[]));
-        assert!(srq_users.users[2].receives.brings(6, Status::Success));
+        assert!(srq_users.users[2].receives.next_is(6, Status::Success));
         Ok(())
     }
 }

@@ -72,7 +72,7 @@ mod tests {
         kunit_assert_eq!(manual.start_all(), 4);
         for seq in cases([3, 1, 2]) {
             manual.finish(seq, Status::Success);
-            assert!(manual.end.sends.is_silent());
+            assert!(manual.end.sends.stays_empty());
         }
         manual.finish(0, Status::Success);
         let order = [
@@ -85,7 +85,7 @@ mod tests {
             let entry = manual.end.sends.poll().map(|e| (e.context.raw(), e.opcode));
             kunit_assert_eq!(entry, Some((context, operation)));
         }
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -98,20 +98,20 @@ mod tests {
         kunit_assert_eq!(manual.start(), Some(0));
         // The end of a read makes room for the next; the last one lets the fenced request begin.
         for seq in cases(1..7) {
-            kunit_assert_eq!(manual.go_on(), Some(seq));
+            kunit_assert_eq!(manual.complete_and_start(), Some(seq));
             let silent = seq == 6;
             assert!(
                 silent
                     || manual
                         .end
                         .sends
-                        .brings(99 + u64::from(seq), Status::Success)
+                        .next_is(99 + u64::from(seq), Status::Success)
             );
-            assert!(manual.end.sends.is_silent());
+            assert!(manual.end.sends.stays_empty());
         }
-        assert!(manual.go_on().is_none());
-        assert!(manual.end.sends.brings(106, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.complete_and_start().is_none());
+        assert!(manual.end.sends.next_is(106, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -124,12 +124,12 @@ mod tests {
         }
         // The last request is not the oldest either.
         assert!(manual.started.turn_to(3));
-        assert!(manual.go_on().is_none());
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.complete_and_start().is_none());
+        assert!(manual.end.sends.stays_empty());
         assert!(manual.started.turn_to(0));
-        assert!(manual.go_on().is_none());
-        assert!(manual.end.sends.brings_all(100..104, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.complete_and_start().is_none());
+        assert!(manual.end.sends.next_are(100..104, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -138,11 +138,11 @@ mod tests {
         let mut manual = posted(&EndAttr::PLAIN, &[WRITE, SEND, WRITE])?;
         kunit_assert_eq!(manual.start(), Some(0));
         manual.end.qp.fail();
-        assert!(manual.end.sends.is_silent());
-        assert!(manual.go_on().is_none());
-        assert!(manual.end.sends.brings(100, Status::Success));
-        assert!(manual.end.sends.brings_all(101..103, Status::Flushed));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
+        assert!(manual.complete_and_start().is_none());
+        assert!(manual.end.sends.next_is(100, Status::Success));
+        assert!(manual.end.sends.next_are(101..103, Status::Flushed));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -164,7 +164,7 @@ mod tests {
         manual.end.post_with(102, SEND, FENCED, &[])?;
         manual.end.post(103, READ, &[])?;
         kunit_assert_eq!(manual.start_all(), 4);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -218,7 +218,7 @@ mod tests {
         }
         kunit_assert_eq!(manual.start(), Some(4));
         manual.finish(4, Status::Success);
-        assert!(manual.end.sends.brings_all(100..105, Status::Success));
+        assert!(manual.end.sends.next_are(100..105, Status::Success));
         Ok(())
     }
 
@@ -254,8 +254,8 @@ mod tests {
         for seq in 0..3 {
             manual.finish(seq, Status::Success);
         }
-        assert!(manual.end.sends.brings(102, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(102, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -271,9 +271,9 @@ mod tests {
         kunit_assert_eq!(manual.start(), Some(1));
         manual.finish(0, Status::Success);
         manual.finish(1, Status::RemoteAccess);
-        assert!(manual.end.sends.brings(101, Status::RemoteAccess));
-        assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(101, Status::RemoteAccess));
+        assert!(manual.end.sends.next_are(102..104, Status::Flushed));
+        assert!(manual.end.sends.stays_empty());
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         Ok(())
     }
@@ -285,16 +285,16 @@ mod tests {
         kunit_assert_eq!(manual.start(), Some(1));
         kunit_assert_eq!(manual.start(), Some(2));
         manual.finish(1, Status::RemoteAccess);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         // No request begins any more, and the transport ends the started requests.
         assert!(manual.start().is_none());
         manual.finish(2, Status::Flushed);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings(100, Status::Success));
-        assert!(manual.end.sends.brings(101, Status::RemoteAccess));
-        assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
+        assert!(manual.end.sends.next_is(100, Status::Success));
+        assert!(manual.end.sends.next_is(101, Status::RemoteAccess));
+        assert!(manual.end.sends.next_are(102..104, Status::Flushed));
         Ok(())
     }
 
@@ -338,15 +338,15 @@ mod tests {
         kunit_assert_eq!(manual.start(), Some(0));
         manual.finish(1, Status::Success);
         manual.finish(7, Status::Success);
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.stays_empty());
         manual.finish(0, Status::Success);
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings(100, Status::Success));
+        assert!(manual.end.sends.next_is(100, Status::Success));
         // A second end would have given a second credit.
         kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(1, Status::Success);
-        assert!(manual.end.sends.brings(101, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_is(101, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -358,8 +358,8 @@ mod tests {
         manual.finish(1, Status::Success);
         kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        assert!(manual.end.sends.brings_all(100..102, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_are(100..102, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -373,8 +373,8 @@ mod tests {
         for seq in (0..200).rev() {
             manual.finish(seq, Status::Success);
         }
-        assert!(manual.end.sends.brings_all(100..300, Status::Success));
-        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.sends.next_are(100..300, Status::Success));
+        assert!(manual.end.sends.stays_empty());
         Ok(())
     }
 
@@ -385,7 +385,7 @@ mod tests {
         manual.started.wqe.length = 77;
         manual.finish(0, Status::Success);
         let entry = manual.end.sends.poll().map(|e| (e.qp, e.byte_len));
-        let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
+        let cookie = crate::kunit::harness::qp_context(manual.end.qp.params.number);
         kunit_assert_eq!(entry, Some((cookie, 77)));
         Ok(())
     }
