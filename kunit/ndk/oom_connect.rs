@@ -3,8 +3,8 @@
 //! Connections without memory, on either side.
 //!
 //! Each step of a connection is refused at once, or fails later, on the side that has no memory.
-//! The other side is told then, and the same active connector connects the same two queue pairs
-//! when there is memory again.
+//! The failure is then reported to the other side, and the same active connector connects the same
+//! two queue pairs when there is memory again.
 
 use kernel::{
     prelude::*,

@@ -359,7 +359,7 @@ fn arm_and_push(
                 // CAST: widening.
                 taken.add(cq.poll(64, |_| ()) as u64);
                 let present = cq.arm(Arm::Any, missed);
-                // With `NotifyNow` the queue calls by itself for the entries that are there.
+                // With `SatisfyArm` the queue calls by itself for the entries that are there.
                 if !present || missed == MissedEvents::SatisfyArm {
                     break;
                 }

@@ -406,7 +406,7 @@ impl CompletionQueue {
     }
 
     /// Fails the queue for good: it takes no more entries, and reports the failure to the present
-    /// arm and to each later [`MissedEvents::NotifyNow`] arm. Its entries stay readable. Any
+    /// arm and to each later [`MissedEvents::SatisfyArm`] arm. Its entries stay readable. Any
     /// context.
     ///
     /// A queue pair breaks when it next reports to the queue; the face breaks those that do not.

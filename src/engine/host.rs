@@ -216,7 +216,7 @@ mod tests {
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
         // True once the timer has run out, and its value at the end of the module.
         let signs = Arc::new((AtomicFlag::new(false), AtomicFlag::new(false)), GFP_KERNEL)?;
-        let leaving = LateExpiry::begin();
+        let late_expiry = LateExpiry::begin();
         let other_task = {
             let (host, signs) = (host.clone(), signs.clone());
             OtherContext::new(move || {
@@ -233,7 +233,7 @@ mod tests {
         }
         sleep(20);
         signs.0.store(true, Relaxed);
-        drop(leaving);
+        drop(late_expiry);
         assert!(other_task.is_done());
         queue.flush();
         assert!(signs.1.load(Relaxed));

@@ -10,8 +10,8 @@
 //! An owner whose last reference must not be dropped in softirq calls [`HrTimer::stop`] first.
 //!
 //! The kernel does not take a timer off its queue while its callback runs. A timer that was armed
-//! anew in that time and is then cancelled runs out at once instead; [`wait_until_left`] waits for
-//! such timers.
+//! anew in that time and is then cancelled runs out at once instead; [`wait_for_late_expiries`]
+//! waits for such timers.
 //!
 //! C header: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h)
 
