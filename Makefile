@@ -34,7 +34,7 @@ bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=nati
 programs: ## programs of rdma-core, perftest, libfabric and so on, on ndk, rxe and siw in one guest: the table of docs/user-space.md
 	@scripts/programs
 
-blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-debug: with all checkers, KERNEL=lean: emulated
+blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-blktests: with all checkers, KERNEL=lean: emulated
 	@KERNEL=$(RUN_KERNEL) scripts/blktests $(ONLY)
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements

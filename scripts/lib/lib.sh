@@ -259,22 +259,33 @@ kernel_make_arguments() {
 	um*) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;&
 	# The stub's return from a signal reads its frame without a frame pointer; a read that may
 	# fault goes on with the registers of the fault, which the checks have changed.
-	um-*) printf '%s\n' 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' \
+	um-debug | um-blktests | um-kcsan) printf '%s\n' 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' \
 		KASAN_SANITIZE_maccess.o=n KCSAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
 	arm64) echo ARCH=arm64 ;;
 	esac
 }
 
-# --- the test kernels: a core, and groups of what else a test may need
+# --- the test kernels
 
-# The fragments that every test kernel of that flavour has.
-kernel_core() {
+# The flavours, each a list of fragments of scripts/kernel/: one complete configuration.
+kernel_fragments() {
+	local -a names
 	case $1 in
-	um | arm64) echo "$NDK_TOP/scripts/kernel/$1.config" ;;
-	um-*) printf "$NDK_TOP/scripts/kernel/%s.config\n" um groups/native "$1" ;;
-	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma groups/nvme "$1" ;;
+	lean) names=(base net rdma clients peers blktests lean) ;;
+	debug) names=(base net rdma clients peers blktests checkers debug) ;;
+	um) names=(um) ;;
+	um-full) names=(um native clients peers blktests) ;;
+	um-debug) names=(um native clients checkers um-debug) ;;
+	um-blktests) names=(um native clients peers blktests checkers um-debug) ;;
+	um-kcsan) names=(um native clients um-kcsan) ;;
+	arm64) names=(arm64) ;;
+	*) return 1 ;;
 	esac
+	printf "$NDK_TOP/scripts/kernel/%s.config\n" "${names[@]}"
 }
+
+# has_checkers FLAVOUR: KASAN, lockdep and kmemleak.
+has_checkers() { [[ $1 == @(debug|um-debug|um-blktests) ]]; }
 
 # Whether a flavour is User Mode Linux.
 is_um() { [[ $1 == um* ]]; }
@@ -284,17 +295,11 @@ kernel_patches() {
 	find "$NDK_TOP/docs/found" -name '*.patch' 2>/dev/null | sort
 }
 
-# All groups there are, one a line.
-kernel_groups() {
-	local file
-	for file in "$NDK_TOP"/scripts/kernel/groups/*.config; do
-		basename "$file" .config
-	done
-}
-
-# groups_needed FILE...: the groups that the files' lines `# kernel:` name.
-groups_needed() {
-	(($# == 0)) || sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
+# source_is_patched: the source of the project's kernels has just these.
+source_is_patched() {
+	local -a patches
+	mapfile -t patches < <(kernel_patches)
+	cat /dev/null "${patches[@]}" | cmp -s - <(cat /dev/null "$KERNEL_SRC.patches"/*.patch 2>/dev/null)
 }
 
 # --- what `make test` runs inside guests
@@ -320,13 +325,6 @@ scenario_seconds() {
 	echo "${seconds:-1200}"
 }
 
-# The groups that the kernel with the checkers has for them.
-groups_of_test() {
-	local -a scripts
-	mapfile -t scripts < <(scenarios && client_scenarios short)
-	groups_needed "${scripts[@]}"
-}
-
 # The kernel's storage clients that can be run, nvme first.
 all_clients() {
 	local file
@@ -347,25 +345,17 @@ clients_needed() {
 
 client_file() { echo "$NDK_TOP/tests/guest/clients/$1.sh"; }
 
-# All that a test kernel is made from but its groups, as a short hash: its
-# directory's name.  Groups are added to the tree that is there.
-kernel_key() {
-	local -a fragments
-	mapfile -t fragments < <(kernel_core "$1")
-	{
+# kernel_dir FLAVOUR: the folder of a test kernel, named by all that the kernel is made from.
+kernel_dir() {
+	local -a files
+	mapfile -t files < <(kernel_fragments "$1" && kernel_patches)
+	echo "$NDK_CACHE/kernel/$1-$({
 		head -5 "$KERNEL_SRC/Makefile"
-		cat "${fragments[@]}"
+		cat "${files[@]}"
 		rustc -vV
 		"clang$(llvm_suffix)" --version | head -1
 		echo "bindgen $BINDGEN_VERSION"
-	} | sha256sum | cut -c1-12
-}
-
-# use_kernel DIR: until this shell ends nobody builds on that tree.
-use_kernel() {
-	[[ -f $1.lock ]] || return 0
-	exec 7<"$1.lock"
-	flock -ns 7 || { say "waiting for the build of $1"; flock -s 7; }
+	} | sha256sum | cut -c1-12)"
 }
 
 # A built tree and its configuration, as a short hash: modules are of one.
@@ -387,10 +377,6 @@ is_stamped() {
 # The sources of a built tree; one that was built in place has no link to them.
 kernel_source() {
 	if [[ -d $1/source ]]; then echo "$1/source"; else echo "$1"; fi
-}
-
-kernel_dir() {
-	echo "$NDK_CACHE/kernel/$1-$(kernel_key "$1")"
 }
 
 # kunit_suites FOLDER [rs|c]: the KUnit suites of its Rust files, its C files or both, one name a line.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
-# The machine of scripts/vm --kernel um: User Mode Linux, a process of this machine.
+# The machine of scripts/vm --kernel um and its like: User Mode Linux, a process of this machine.
 # Sourced by scripts/vm, whose variables it uses.
 
 # What only a machine has.
 refuse_for_um() {
 	((!icount && !${#plugins[@]} && !${#net[@]})) ||
-		die "--kernel um has no --icount, --plugin and --net"
+		die "User Mode Linux has no --icount, --plugin and --net"
 }
 
 # What the command prints gets a descriptor of its own: on standard output and
@@ -21,7 +21,7 @@ um_arguments() {
 	local -a checks=(rcupdate.rcu_expedited=1)
 	((!interactive)) || terminal=fd:0,fd:3
 	# Where there is no KASAN.
-	[[ $flavour == um-debug ]] || checks+=(slab_debug=FZP slab_max_order=0)
+	has_checkers "$flavour" || checks+=(slab_debug=FZP slab_max_order=0)
 	((!unchecked)) || checks=()
 	kill_by=KILL
 	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started

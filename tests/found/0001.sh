@@ -5,7 +5,6 @@
 # until the thread's memory is given back.
 #
 # modules: ksmbd
-# kernel: smb
 # clients: smb
 # shows: KASAN: slab-use-after-free in kthread_stop|refcount_t: addition on 0
 #

@@ -5,7 +5,6 @@
 # The guest ends with the report: behind that it may spin for ever.
 #
 # modules: cifs
-# kernel: smb
 # clients: smb
 # vm: --append kasan.fault=panic
 # shows: KASAN: slab-use-after-free in cifs_call_async

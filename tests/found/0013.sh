@@ -4,7 +4,6 @@
 # One of a session's two paths is lost, and I/O of several tasks goes on over the other.
 #
 # modules: rtrs-client
-# kernel: rtrs nvme
 # shows: RTRS failed to transfer IO, err: -103
 # shows: BUG: using smp_processor_id\(\) in preemptible .* code: .* get_(next|first)_path_rr
 #

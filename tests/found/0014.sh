@@ -4,7 +4,6 @@
 # A host of the NVMe target is to use a group of Diffie-Hellman whose module is not loaded.
 #
 # modules: dh_generic
-# kernel: nvme nvme-auth
 # shows: Invalid argument
 set -euo pipefail
 . "$(dirname "$0")/../guest/lib.sh"

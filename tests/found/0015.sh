@@ -4,7 +4,6 @@
 # The server refuses to open a disk that another client writes to.
 #
 # modules: rnbd-client
-# kernel: rtrs nvme
 # shows: unreferenced object .* rnbd_clt_map_device
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -5,7 +5,6 @@
 # moving the listener to another file, or to the end of the same file's list.
 #
 # modules: rdma_ucm
-# kernel: nvme
 # program: request
 # shows: KASAN: slab-use-after-free in ucma_
 # shows: not ok it was not found.* [1-9][0-9]* taken

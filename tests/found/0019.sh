@@ -4,7 +4,6 @@
 # The connection goes while a read is not sent yet, which is then made again.
 #
 # modules: cifs
-# kernel: smb
 # clients: smb
 # shows: unreferenced object .* smbdirect_connection_create_mr_list
 #

@@ -5,7 +5,6 @@
 # the event of the disconnect comes last, while a worker is still in one of them.
 #
 # modules: ib_core
-# kernel: nvme nfs
 # clients: nfs
 # shows: possible circular locking dependency
 #

@@ -4,7 +4,6 @@
 # A program reads an event into a page that it does not get, and others want to connect.
 #
 # modules: rdma_ucm
-# kernel: nvme
 # program: request
 # program: stranger
 # program: ask

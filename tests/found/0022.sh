@@ -4,7 +4,6 @@
 # A portal has no RDMA any more, but the session that came in by it goes on, and ends later.
 #
 # modules: ib_isert
-# kernel: iser nvme
 # clients: iser
 # shows: KASAN: slab-use-after-free in isert_cma_handler
 #

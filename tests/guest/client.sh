@@ -39,8 +39,7 @@
 #                          that the client recovers from
 #
 # A line `# packages: COMMAND-OR-FILE PACKAGE` in it names what its programs are in
-# (scripts/setup), `# kernel:` the groups of the kernel that it needs
-# (scripts/kernel/groups), and `# also: stock` that Debian's kernel has it.
+# (scripts/setup), and `# also: stock` says that Debian's kernel has it.
 
 CLIENTS_DIR=$(dirname "${BASH_SOURCE[0]}")/clients
 

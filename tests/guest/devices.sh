@@ -7,7 +7,6 @@
 #
 # vm: --mem 4096
 # seconds: 1800
-# kernel: nvme nfs net-extra
 # also: stock
 # clients: nfs nvme
 #

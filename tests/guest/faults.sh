@@ -5,7 +5,6 @@
 # can be seen meanwhile, and what an NVMe controller does about each.
 #
 # seconds: 3600
-# kernel: nvme
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail

@@ -13,12 +13,10 @@
 # multiplies it. Where time itself is looked at, it is the lower bound. A line `# seconds: N` is
 # the limit of the whole scenario, on an idle machine and the debug kernel under emulation.
 #
-# The groups of the kernel (scripts/kernel/groups) that a scenario uses it names in a
-# line `# kernel: GROUP...`, and the guest that it wants in a line `# vm: OPTION...`.
+# A line `# vm: OPTION...` has options of scripts/vm for the guest of a scenario.
 #
-# NDK_TYPE selects another soft provider (siw, rxe), to try the scenarios
-# themselves: those cannot use lo and get a dummy device instead. They are in the
-# group peers, which `scripts/kernel-build lean peers` adds to the kernel.
+# NDK_TYPE selects another soft provider (siw, rxe; on lean and um-full), to try the
+# scenarios themselves: those cannot use lo and get a dummy device instead.
 #
 # The scheduler's deadline server forwards its timer when that is armed again already: seen
 # once on Debian's kernel, emulated (dl_task_timer(), Linux 7.3). Nothing of ours calls

@@ -7,7 +7,6 @@
 #
 # seconds: 1200
 # also: stock
-# kernel: net-extra
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail

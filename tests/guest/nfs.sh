@@ -7,7 +7,6 @@
 #
 # vm: --mem 4096
 # seconds: 3600
-# kernel: nfs
 # also: stock
 # make test: short
 # clients: nfs

@@ -6,7 +6,6 @@
 # itself meanwhile.
 #
 # seconds: 1200
-# kernel: nvme
 # also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -6,7 +6,6 @@
 #
 # vm: --mem 4096
 # seconds: 3600
-# kernel: nvme
 # also: stock
 # clients: nvme
 set -euo pipefail

@@ -6,7 +6,6 @@
 #
 # vm: --mem 4096
 # seconds: 1200
-# kernel: nvme nvme-auth
 # also: stock
 # clients: nvme
 #

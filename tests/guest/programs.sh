@@ -11,7 +11,7 @@
 # vm: --mem 4096
 # seconds: 4500
 # also: stock
-# also: um
+# also: um-full
 # packages: rping rdmacm-utils
 # packages: ibv_devinfo ibverbs-utils
 # packages: /usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers
@@ -20,7 +20,6 @@
 # packages: iscsi-inq libiscsi-bin
 # packages: /usr/include/infiniband/verbs.h libibverbs-dev
 # packages: /usr/include/rdma/rdma_cma.h librdmacm-dev
-# kernel: iser nvme
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
@@ -31,7 +30,7 @@ set -euo pipefail
 case ${NDK_KERNEL:-} in
 debug) : "${ROUNDS:=100}" "${PERF_ROUNDS:=5}" "${KILLS:=20}" "${CALLS:=12000}" ;;
 um-debug) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=40}" "${CALLS:=12000}" "${THREADS:=8}" ;;
-um) : "${ROUNDS:=1000}" "${PERF_ROUNDS:=200}" "${KILLS:=100}" "${CALLS:=70000}" "${THREADS:=16}" ;;
+um-full) : "${ROUNDS:=1000}" "${PERF_ROUNDS:=200}" "${KILLS:=100}" "${CALLS:=70000}" "${THREADS:=16}" ;;
 *) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=20}" "${CALLS:=5000}" ;;
 esac
 # Most of their time threads wait for one another.

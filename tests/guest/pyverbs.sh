@@ -6,7 +6,7 @@
 # seconds: 3600
 # vm: --mem 4096
 # also: stock
-# also: um
+# also: um-full
 # packages: /usr/share/doc/rdma-core/tests/run_tests.py python3-pyverbs
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -6,7 +6,6 @@
 # there are processors, hence six of them and three kinds.
 #
 # seconds: 1200
-# kernel: nvme
 # only: machine
 # vm: --cpus 6 --net user
 # also: stock

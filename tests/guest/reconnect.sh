@@ -5,7 +5,6 @@
 # another, several at once, more queues than one, and refusals.
 #
 # seconds: 1200
-# kernel: nvme
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -7,7 +7,6 @@
 #
 # vm: --mem 4096
 # seconds: 4800
-# kernel: rtrs nvme
 # make test: short
 # clients: rnbd
 #

@@ -4,7 +4,6 @@
 # soak.sh [MINUTES]: all clients at once on one device, each with I/O that is verified,
 # while the link goes down and up every 30 s.
 #
-# kernel: nvme nfs iser srp rtrs smb
 # vm: --mem 4096
 # seconds: 3600
 # clients: all

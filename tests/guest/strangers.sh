@@ -7,7 +7,6 @@
 # ROUNDS, SPINS, ATTEMPTS and MINUTE say how much of each.
 #
 # seconds: 2400
-# kernel: nvme nfs
 # also: stock
 #
 # shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(), variables, too
@@ -18,7 +17,7 @@ use_client nfs
 
 case ${NDK_KERNEL:-} in
 um-debug) : "${ROUNDS:=6}" "${SPINS:=8}" "${ATTEMPTS:=60}" "${MINUTE:=60}" ;;
-um) : "${ROUNDS:=30}" "${SPINS:=60}" "${ATTEMPTS:=1000}" "${MINUTE:=60}" ;;
+um-full) : "${ROUNDS:=30}" "${SPINS:=60}" "${ATTEMPTS:=1000}" "${MINUTE:=60}" ;;
 *) : "${ROUNDS:=3}" "${SPINS:=4}" "${ATTEMPTS:=20}" "${MINUTE:=20}" ;;
 esac
 BUILT=$(dirname "$0")/../../build

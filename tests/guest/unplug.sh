@@ -6,7 +6,6 @@
 # and afterwards everything can be set up anew.
 #
 # seconds: 1200
-# kernel: nvme
 # also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

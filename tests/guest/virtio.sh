@@ -4,7 +4,6 @@
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
 # seconds: 1200
-# kernel: nvme
 # only: machine
 # vm: --cpus 6 --net user
 # also: stock

@@ -4,7 +4,6 @@
 # iSCSI over RDMA: the kernel's target (isert) and open-iscsi.
 #
 # packages: iscsid open-iscsi
-# kernel: iser nvme
 # also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"

@@ -5,7 +5,6 @@
 #
 # NFS_VERSION and NFS_OPTIONS say how nfs_connect mounts; nfs_mount mounts a second time.
 #
-# kernel: nfs
 # also: stock
 # packages: /usr/sbin/rpc.mountd nfs-kernel-server
 # packages: /sbin/mount.nfs nfs-common

@@ -3,7 +3,6 @@
 #
 # NVMe over Fabrics: nvmet with a null_blk disk, and nvme-cli.
 #
-# kernel: nvme
 # also: stock
 # packages: nvme nvme-cli
 

@@ -6,7 +6,6 @@
 #
 # SMB_GLOBAL has further lines of ksmbd.conf, SMB_OPTIONS further options of the mount.
 #
-# kernel: smb
 # packages: ksmbd.mountd ksmbd-tools
 # packages: mount.cifs cifs-utils
 

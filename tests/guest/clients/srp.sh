@@ -4,7 +4,6 @@
 # The SCSI RDMA protocol, connected through the RDMA connection manager: the kernel's
 # target (ib_srpt) and its initiator (ib_srp).
 #
-# kernel: srp nvme
 # also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
