@@ -20,9 +20,11 @@ run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|s
 	@KERNEL=$(RUN_KERNEL) scripts/run $(CLIENT)
 
 test: ## all tests: host, KUnit, scenarios; ONLY='nvme kunit:ndk_consumer_cq'; CLIENT=none; FULL=1; LOAD=2 REPEAT=10
+	@scripts/setup test,stock
 	@scripts/test $(CLIENT)
 
 test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
+	@scripts/setup test,stock
 	@scripts/test clients $(or $(RUN_KERNEL),lean) $(CLIENT)
 
 soak: ## all clients at once, with all checkers, verified, with link flaps; MINUTES=10; KERNEL=debug: emulated
@@ -34,7 +36,7 @@ bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=nati
 programs: ## programs of rdma-core, perftest, libfabric and so on, on ndk, rxe and siw in one guest: the table of docs/user-space.md
 	@scripts/programs
 
-blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-blktests: with all checkers, KERNEL=lean: emulated
+blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-debug: with all checkers, KERNEL=lean: emulated
 	@KERNEL=$(RUN_KERNEL) scripts/blktests $(ONLY)
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements

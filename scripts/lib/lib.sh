@@ -302,48 +302,10 @@ source_is_patched() {
 	cat /dev/null "${patches[@]}" | cmp -s - <(cat /dev/null "$KERNEL_SRC.patches"/*.patch 2>/dev/null)
 }
 
-# --- what `make test` runs inside guests
-
-# Without those of the storage clients, which need more programs.
-scenarios() {
-	find "$NDK_TOP/tests/guest" -maxdepth 1 -name '*.sh' -perm -u+x \
-		-exec grep -L '^# clients: ' {} + 2>/dev/null | sort
-}
-
-# Those of the storage clients; with `short` those of which `make test` runs what is short.
-client_scenarios() {
-	grep -lxE "# (${1:+make test: }${1:-clients: .*})" "$NDK_TOP"/tests/guest/*.sh
-}
-
-# vm_options SCRIPT: what its line `# vm:` asks of its guest; an empty line for most.
-vm_options() { sed -n 's/^# vm: *//p' "$1" | head -1; }
-
-# scenario_seconds SCRIPT: the limit of a scenario, which ends a hang.
-scenario_seconds() {
-	local seconds
-	seconds=$(sed -n 's/^# seconds: *//p' "$1" | head -1)
-	echo "${seconds:-1200}"
-}
-
-# The kernel's storage clients that can be run, nvme first.
-all_clients() {
-	local file
-	echo nvme
-	for file in "$NDK_TOP"/tests/guest/clients/*.sh; do
-		basename "$file" .sh
-	done | grep -vx nvme
-}
-
-# clients_needed FILE...: the clients that the scenarios' lines `# clients:` name.
-clients_needed() {
-	local name
-	(($# == 0)) || sed -n 's/^# clients: *//p' "$@" | tr ' ' '\n' | sort -u |
-		while read -r name; do
-			if [[ $name == all ]]; then all_clients; else echo "$name"; fi
-		done | sort -u
-}
-
 client_file() { echo "$NDK_TOP/tests/guest/clients/$1.sh"; }
+
+# all_clients: the storage clients that can be run, nvme first.
+all_clients() { "$NDK_TOP/scripts/lib/scenarios.py" clients; }
 
 # kernel_dir FLAVOUR: the folder of a test kernel, named by all that the kernel is made from.
 kernel_dir() {

@@ -4,8 +4,6 @@
 # The benchmark's module: each kind of work over the device, in both contexts, for
 # a moment; and what it says to nonsense.
 #
-# seconds: 1800
-#
 # shellcheck disable=SC2317 # check calls the functions by their names
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -38,8 +38,7 @@
 #   identity               may be missing: print what has to be the same after an outage
 #                          that the client recovers from
 #
-# A line `# packages: COMMAND-OR-FILE PACKAGE` in it names what its programs are in
-# (scripts/setup), and `# also: stock` says that Debian's kernel has it.
+# scripts/lib/scenarios.py has the packages of its programs.
 
 CLIENTS_DIR=$(dirname "${BASH_SOURCE[0]}")/clients
 

@@ -5,11 +5,6 @@
 # IPv4 and IPv6 and link-local ones; and NVMe over two devices of one host, the client on
 # the one and the server on the other.
 #
-# vm: --mem 4096
-# seconds: 1800
-# also: stock
-# clients: nfs nvme
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

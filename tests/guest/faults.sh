@@ -4,8 +4,6 @@
 # Faults on order: their files, that they hit what they are meant for and nothing else, what
 # can be seen meanwhile, and what an NVMe controller does about each.
 #
-# seconds: 3600
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -5,12 +5,6 @@
 # to survive, and what iSCSI has of its own: discovery, IPv6, UNMAP, sessions that log
 # in again by themselves, a portal that sends the initiator to another one.
 #
-# vm: --mem 4096
-# seconds: 3600
-# also: stock
-# make test: short
-# clients: iser
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

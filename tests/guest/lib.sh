@@ -10,19 +10,11 @@
 #
 # No verdict depends on how fast this machine is, or what else it does. A scenario waits for a
 # condition, and a limit is there to end a hang: it is generous on an idle machine, and NDK_SLOW
-# multiplies it. Where time itself is looked at, it is the lower bound. A line `# seconds: N` is
-# the limit of the whole scenario, on an idle machine and the debug kernel under emulation.
-#
-# A line `# vm: OPTION...` has options of scripts/vm for the guest of a scenario.
+# multiplies it. Where time itself is looked at, it is the lower bound. scripts/lib/scenarios.py
+# has the limit of the whole scenario, on an idle machine and the debug kernel under emulation.
 #
 # NDK_TYPE selects another soft provider (siw, rxe; on lean and um-full), to try the
 # scenarios themselves: those cannot use lo and get a dummy device instead.
-#
-# The scheduler's deadline server forwards its timer when that is armed again already: seen
-# once on Debian's kernel, emulated (dl_task_timer(), Linux 7.3). Nothing of ours calls
-# hrtimer_forward().
-#
-# tolerated: WARNING: kernel/time/hrtimer.c:[0-9]+ at hrtimer_forward
 
 NDK_TYPE=${NDK_TYPE:-ndk}
 # The factor by which this machine may be slower than an idle one.

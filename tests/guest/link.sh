@@ -5,9 +5,6 @@
 # names that last, duplicates and bad arguments refused, state following the network device,
 # name spaces, and loading by alias.
 #
-# seconds: 1200
-# also: stock
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

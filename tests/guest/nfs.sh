@@ -5,12 +5,6 @@
 # the versions, many connections, locks, and what the server asks of its clients over
 # their own connections.
 #
-# vm: --mem 4096
-# seconds: 3600
-# also: stock
-# make test: short
-# clients: nfs
-#
 # shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(),
 # and the variables are those of clients/nfs.sh
 set -euo pipefail

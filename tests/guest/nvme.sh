@@ -4,9 +4,6 @@
 # NVMe over the device, both ends in this kernel: verified I/O in the sizes
 # that take different paths, a file system, and what the device tells about
 # itself meanwhile.
-#
-# seconds: 1200
-# also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -3,11 +3,6 @@
 #
 # NVMe as one of the storage clients: what each of them has to survive. `make test` has
 # the same of it in nvme.sh, reconnect.sh and unplug.sh.
-#
-# vm: --mem 4096
-# seconds: 3600
-# also: stock
-# clients: nvme
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/client.sh"

@@ -4,11 +4,6 @@
 # NVMe that proves who it is (DH-HMAC-CHAP, both ways), and NVMe over two devices of one
 # host, of which one goes while I/O runs: the other path carries it on without an error.
 #
-# vm: --mem 4096
-# seconds: 1200
-# also: stock
-# clients: nvme
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -4,23 +4,6 @@
 # Programs on the device, by the libraries that Debian ships: rdma-core's examples, perftest,
 # libfabric, rsockets, libiscsi; what they must not do; and what is left of them when they are killed.
 #
-# Debian's kernel warns of tracepoints of hfi1 itself when that is loaded.
-#
-# tolerated: WARNING: kernel/trace/trace_events.c:[0-9]+ at test_double_dereference
-#
-# vm: --mem 4096
-# seconds: 4500
-# also: stock
-# also: um-full
-# packages: rping rdmacm-utils
-# packages: ibv_devinfo ibverbs-utils
-# packages: /usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers
-# packages: ib_send_bw perftest
-# packages: fi_pingpong libfabric-bin
-# packages: iscsi-inq libiscsi-bin
-# packages: /usr/include/infiniband/verbs.h libibverbs-dev
-# packages: /usr/include/rdma/rdma_cma.h librdmacm-dev
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

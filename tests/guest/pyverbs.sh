@@ -3,12 +3,6 @@
 #
 # pyverbs' own tests, as rdma-core ships them: no more fails than what no iWARP device can do.
 #
-# seconds: 3600
-# vm: --mem 4096
-# also: stock
-# also: um-full
-# packages: /usr/share/doc/rdma-core/tests/run_tests.py python3-pyverbs
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

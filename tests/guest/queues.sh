@@ -4,11 +4,6 @@
 # One controller with 16 queues, which connect at once, and whose completions the
 # kernel moderates as it finds best. The host makes no more queues of a kind than
 # there are processors, hence six of them and three kinds.
-#
-# seconds: 1200
-# only: machine
-# vm: --cpus 6 --net user
-# also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

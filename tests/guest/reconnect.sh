@@ -4,9 +4,6 @@
 # Connections come and go: 50 NVMe controllers (20 on the emulated debug kernel) one after
 # another, several at once, more queues than one, and refusals.
 #
-# seconds: 1200
-# also: stock
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

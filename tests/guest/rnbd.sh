@@ -5,17 +5,6 @@
 # survive, then what this one has of its own: IPv6, queues that are polled, modes of
 # access, sessions of several paths, and how a session recovers.
 #
-# vm: --mem 4096
-# seconds: 4800
-# make test: short
-# clients: rnbd
-#
-# RTRS' client keeps a device that goes for 30 s: it waits for each of its connections to
-# be disconnected, of which rdma_cm does not tell it once the device is being removed
-# (rtrs_clt_stop_and_destroy_conns()).  A network device waits for that, and says so.
-#
-# tolerated: unregister_netdevice: waiting for ndkdum
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/client.sh"

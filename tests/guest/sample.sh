@@ -6,9 +6,6 @@
 # Names are those of the moment, also when devices were renamed, and of the network
 # namespace.
 #
-# seconds: 1200
-# also: stock
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -4,11 +4,6 @@
 # SMB Direct, ksmbd and cifs in this kernel: what every client has to survive, signing,
 # encryption, and a session of several channels.
 #
-# vm: --mem 4096
-# seconds: 3600
-# make test: short
-# clients: smb
-#
 # shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(),
 # and the variables are those of clients/smb.sh
 set -euo pipefail

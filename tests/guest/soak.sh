@@ -3,10 +3,6 @@
 #
 # soak.sh [MINUTES]: all clients at once on one device, each with I/O that is verified,
 # while the link goes down and up every 30 s.
-#
-# vm: --mem 4096
-# seconds: 3600
-# clients: all
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/client.sh"

@@ -5,12 +5,6 @@
 # survive, IPv6, UNMAP, and what the target keeps of a connection that its initiator has
 # closed.
 #
-# vm: --mem 4096
-# seconds: 3600
-# also: stock
-# make test: short
-# clients: srp
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

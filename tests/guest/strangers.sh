@@ -6,9 +6,6 @@
 #
 # ROUNDS, SPINS, ATTEMPTS and MINUTE say how much of each.
 #
-# seconds: 2400
-# also: stock
-#
 # shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(), variables, too
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

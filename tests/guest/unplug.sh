@@ -4,9 +4,6 @@
 # The device goes while NVMe is busy on it: by link deletion, with its network
 # device, with its module. The client may see I/O errors; nothing may hang,
 # and afterwards everything can be set up anew.
-#
-# seconds: 1200
-# also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -3,11 +3,6 @@
 #
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
-# seconds: 1200
-# only: machine
-# vm: --cpus 6 --net user
-# also: stock
-#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

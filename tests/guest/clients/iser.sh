@@ -2,9 +2,6 @@
 # shellcheck shell=bash disable=SC2034 # variables are read by their name
 #
 # iSCSI over RDMA: the kernel's target (isert) and open-iscsi.
-#
-# packages: iscsid open-iscsi
-# also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
 

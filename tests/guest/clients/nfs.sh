@@ -4,12 +4,6 @@
 # NFS over RDMA: nfsd with a tmpfs, and the kernel's NFS client, set up with nfs-utils.
 #
 # NFS_VERSION and NFS_OPTIONS say how nfs_connect mounts; nfs_mount mounts a second time.
-#
-# also: stock
-# packages: /usr/sbin/rpc.mountd nfs-kernel-server
-# packages: /sbin/mount.nfs nfs-common
-# packages: rpcbind rpcbind
-# packages: python3 python3
 
 NFS_VERSION=4.2
 NFS_OPTIONS=

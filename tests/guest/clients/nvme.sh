@@ -2,9 +2,6 @@
 # shellcheck shell=bash disable=SC2034 # variables are read by their name
 #
 # NVMe over Fabrics: nvmet with a null_blk disk, and nvme-cli.
-#
-# also: stock
-# packages: nvme nvme-cli
 
 nvme_kind=disk
 nvme_recovers=service

@@ -3,7 +3,6 @@
 #
 # RNBD, the block device over RTRS: its server with a null_blk disk, and its client.
 # Both are told what to do in sysfs, and need no program.
-#
 
 rnbd_kind=disk
 # I/O on a path that is lost ends with an error, unless the session has another one.

@@ -5,9 +5,6 @@
 # take port 5445 for iWARP by themselves.
 #
 # SMB_GLOBAL has further lines of ksmbd.conf, SMB_OPTIONS further options of the mount.
-#
-# packages: ksmbd.mountd ksmbd-tools
-# packages: mount.cifs cifs-utils
 
 SMB_GLOBAL=
 SMB_OPTIONS=

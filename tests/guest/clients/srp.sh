@@ -3,8 +3,6 @@
 #
 # The SCSI RDMA protocol, connected through the RDMA connection manager: the kernel's
 # target (ib_srpt) and its initiator (ib_srp).
-#
-# also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
 
