@@ -302,7 +302,7 @@ source_is_patched() {
 	cat /dev/null "${patches[@]}" | cmp -s - <(cat /dev/null "$KERNEL_SRC.patches"/*.patch 2>/dev/null)
 }
 
-client_file() { echo "$NDK_TOP/tests/guest/clients/$1.sh"; }
+client_file() { echo "$NDK_TOP/selftests/clients/$1.sh"; }
 
 # all_clients: the storage clients that can be run, nvme first.
 all_clients() { "$NDK_TOP/scripts/lib/scenarios.py" clients; }

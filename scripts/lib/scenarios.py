@@ -17,7 +17,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Client:
-    """A storage client: tests/guest/clients/NAME.sh."""
+    """A storage client: selftests/clients/NAME.sh."""
 
     # In Debian's kernel.
     stock: bool = True
@@ -37,7 +37,7 @@ CLIENTS = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """A script tests/guest/NAME.sh; `make test` runs it on um-debug, unless it is of a client and not short."""
+    """A script selftests/NAME.sh; `make test` runs it on um-debug, unless it is of a client and not short."""
 
     # The limit, which ends a hang: times NDK_SLOW.
     seconds: int = 1200
@@ -114,7 +114,7 @@ def options(*names):
 
 
 def script(name):
-    return TOP / f"tests/guest/{name}.sh"
+    return TOP / f"selftests/{name}.sh"
 
 
 def main():

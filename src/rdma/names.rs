@@ -7,7 +7,7 @@
 //! its clients of names, so the provider is a client: under the core's lock of all names no device
 //! gets a name before the provider knows that another device has lost it.
 //!
-//! Tests: `../tests/guest/sample.sh`.
+//! Tests: `../selftests/sample.sh`.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 

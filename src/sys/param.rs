@@ -3,7 +3,7 @@
 //! Module parameters that are numbers. `module!` would hide them from sysfs, so `bindings/export.c`
 //! declares them.
 //!
-//! Tests: `tests/guest/link.sh`.
+//! Tests: `selftests/link.sh`.
 
 use kernel::sync::atomic::{
     Atomic,

@@ -5,13 +5,12 @@
 # until the thread's memory is given back.
 #
 # modules: ksmbd
-# clients: smb
 # shows: KASAN: slab-use-after-free in kthread_stop|refcount_t: addition on 0
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 use_client smb
 
 # keep_busy PID: keeps its processor busy for a time of RCU's when the thread has ended.

@@ -5,14 +5,12 @@
 # The guest ends with the report: behind that it may spin for ever.
 #
 # modules: cifs
-# clients: smb
-# vm: --append kasan.fault=panic
 # shows: KASAN: slab-use-after-free in cifs_call_async
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 . "$(dirname "$0")/lib.sh"
 use_client smb
 

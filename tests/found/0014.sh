@@ -6,7 +6,7 @@
 # modules: dh_generic
 # shows: Invalid argument
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
 HOST=/sys/kernel/config/nvmet/hosts/nqn.2014-08.org.nvmexpress:found
 
 modprobe nvmet

@@ -8,8 +8,8 @@
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 . "$(dirname "$0")/lib.sh"
 use_client rnbd
 

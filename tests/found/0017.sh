@@ -5,14 +5,13 @@
 # moving the listener to another file, or to the end of the same file's list.
 #
 # modules: rdma_ucm
-# program: request
 # shows: KASAN: slab-use-after-free in ucma_
-# shows: not ok it was not found.* [1-9][0-9]* taken
+# shows: not ok [0-9]+ it was not found.* [1-9][0-9]* taken
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-REQUEST=$(dirname "$0")/../../build/request SAID=/tmp/ndk-request LISTENS=7199
+. "$(dirname "$0")/../../selftests/lib.sh"
+REQUEST=$PROGRAMS/request SAID=/tmp/ndk-request LISTENS=7199
 
 # connect: a request of NVMe's, which nobody accepts.
 connect() { PORT=$LISTENS refused fabrics_connect 1; }

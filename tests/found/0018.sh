@@ -7,7 +7,7 @@
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
 RESULTS=/tmp/ndk-results
 
 waits() {

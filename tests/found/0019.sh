@@ -4,13 +4,12 @@
 # The connection goes while a read is not sent yet, which is then made again.
 #
 # modules: cifs
-# clients: smb
 # shows: unreferenced object .* smbdirect_connection_create_mr_list
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 . "$(dirname "$0")/lib.sh"
 use_client smb
 

@@ -5,13 +5,12 @@
 # the event of the disconnect comes last, while a worker is still in one of them.
 #
 # modules: ib_core
-# clients: nfs
 # shows: possible circular locking dependency
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 use_client nfs
 
 # in_real_time PATTERN PRIORITY: the threads of that name. A worker's has a + behind it while it works.

@@ -4,13 +4,12 @@
 # A portal has no RDMA any more, but the session that came in by it goes on, and ends later.
 #
 # modules: ib_isert
-# clients: iser
 # shows: KASAN: slab-use-after-free in isert_cma_handler
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
-. "$(dirname "$0")/../guest/lib.sh"
-. "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/../../selftests/lib.sh"
+. "$(dirname "$0")/../../selftests/client.sh"
 use_client iser
 
 device_up

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# For the scripts of this folder, behind those of tests/guest.
+# For the scripts of this folder, behind those of selftests.
 
 # leaks: prints the objects that kmemleak finds.  It reports an object by the second scan that
 # finds no pointer to it, and none that is younger than five seconds; a pointer in memory that is
@@ -83,6 +83,3 @@ programs_up() {
 	modprobe -a ib_uverbs rdma_ucm
 	wait_for 60 test -c /dev/infiniband/rdma_cm
 }
-
-# built NAME: the path of a program of tests/user.
-built() { echo "$(dirname "$0")/../../build/$1"; }

@@ -4,7 +4,7 @@
 # What the steps of scripts/test-package share.  Source it.  The steps run as root
 # in a Debian root of their own; /share is where they leave things for each other.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../guest/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../selftests/lib.sh"
 
 # The folders in which a package or DKMS leaves files.
 PLACES=(/usr/src /usr/include /usr/lib/modules /usr/lib/systemd /usr/share/doc /usr/share/man

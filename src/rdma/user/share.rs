@@ -10,7 +10,7 @@
 //!
 //! Process context.
 //!
-//! Tests: `tests/user/verbs.c`.
+//! Tests: `selftests/verbs.c`.
 
 use core::{
     cell::Cell,

@@ -3,14 +3,14 @@
 #
 # Helpers of the scenarios that run inside a test guest, as root. Source it.
 #
-# A scenario prints `ok NAME` or `not ok NAME: REASON` for each thing it has
-# looked at and ends with finish(), which prints `done`. What it sets up it
-# registers with defer(), and that is undone in reverse order at its end,
-# however it ends. Whatever could hang runs under limit().
+# A scenario prints KTAP: `ok N NAME` or `not ok N NAME # REASON` for each test, and
+# at its end, by finish(), the plan `1..N`. It registers its set-up with defer(), and
+# that is undone in reverse order at its end, however it ends. Whatever could hang runs
+# under limit().
 #
 # No verdict depends on how fast this machine is, or what else it does. A scenario waits for a
 # condition, and a limit is there to end a hang: it is generous on an idle machine, and NDK_SLOW
-# multiplies it. Where time itself is looked at, it is the lower bound. scripts/lib/scenarios.py
+# multiplies it. A test of time itself looks at the lower bound. scripts/lib/scenarios.py
 # has the limit of the whole scenario, on an idle machine and the debug kernel under emulation.
 #
 # NDK_TYPE selects another soft provider (siw, rxe; on lean and um-full), to try the
@@ -34,16 +34,34 @@ rxe) NETDEV=ndktest ADDRESS=10.77.0.1 MODULE=rdma_rxe ;;
 *) NETDEV=ndktest ADDRESS=10.77.0.1 MODULE=$NDK_TYPE ;;
 esac
 
-failures=0
+# The programs: built beside the scripts in a kernel tree, in build/ elsewhere.
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+PROGRAMS=$HERE/../build/selftests
+[[ -d $PROGRAMS ]] || PROGRAMS=$HERE
+
+tests=0 failures=0
 deferred=()
 
-ok() { echo "ok $1"; }
+# result ok|"not ok" NAME [REASON]
+result() {
+	((tests++)) || echo "TAP version 13"
+	echo "$1 $tests $2${3:+ # $3}"
+}
+
+ok() { result ok "$1"; }
 
 not_ok() {
-	echo "not ok $1: ${2:-failed}"
+	result "not ok" "$1" "${2:-failed}"
 	# So that its place in the kernel's log is known.
 	{ echo "not ok $1" >/dev/kmsg; } 2>/dev/null || true
 	failures=$((failures + 1))
+}
+
+# skip_all REASON: ends a scenario that this machine has nothing for.
+skip_all() {
+	trap - EXIT
+	printf '%s\n' "TAP version 13" "1..0 # SKIP $1"
+	exit 4
 }
 
 # slowly SECONDS [MOST]: so many on this machine, for what takes a limit of its own; no more
@@ -152,7 +170,7 @@ trap on_exit EXIT
 finish() {
 	trap - EXIT
 	undo_all
-	echo "done"
+	echo "1..$tests"
 	exit $((failures > 0))
 }
 

@@ -8,7 +8,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # A module in a distribution's kernel, which udev would load.
-modprobe virtio_net
+modprobe virtio_net || skip_all "there is no virtio_net"
+compgen -G "/sys/bus/virtio/drivers/virtio_net/virtio*/net/*" >/dev/null || skip_all "there is no virtio card"
 NETDEV=$(basename "$(readlink -f /sys/bus/virtio/drivers/virtio_net/virtio*/net/*)")
 ADDRESS=10.0.2.15
 

@@ -11,8 +11,6 @@
  * another answer, connects again, and ends with a segmentation fault.  With
  * this library iscsiadm looks at the kept answer first; if there is none it
  * reads, which waits as well.
- *
- * options: -shared -fPIC
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

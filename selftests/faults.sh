@@ -306,13 +306,15 @@ goes_with_faults() {
 	[[ $(<"$FAULTS/fail_rnr/probability") == 0 ]]
 }
 
-# walk NUMBER [LIMIT [USEC]]: the block of commands of docs/faults.md's walk-through, as it stands there, and
+PAGE=$HERE/../docs/faults.md
+
+# walk NUMBER [LIMIT [USEC]]: the block of commands of the page's walk-through, as it stands there, and
 # with the controller that is there now; 124 where it does not end.
 walk() {
 	local commands
 	commands=$(awk -v wanted="$1" '/^## A walk-through/ { ours = 1 }
 		ours && /^```$/ { inside = !inside; block += inside; next }
-		ours && inside && block == wanted' "$(dirname "$0")/../../docs/faults.md")
+		ours && inside && block == wanted' "$PAGE")
 	[[ -n $commands ]] || { echo "no such block"; return 1; }
 	[[ -z ${3:-} ]] || commands=${commands/10000000/"$3"}
 	limit "${2:-600}" bash -euc "${commands//\/dev\/nvme0n1/$(client place)}"
@@ -355,7 +357,7 @@ check "the same seed is the same run" same_seed
 check "queue pairs and completion queues say what they do" details_are_there
 check "who waits for a receive is seen" waits_are_seen
 check "tracepoints" events_come
-if [[ $NETDEV == lo ]]; then
+if [[ $NETDEV == lo && -f $PAGE ]]; then
 	check "the walk-through, to the lost connection" first_walk
 	check "the walk-through, to who waits" second_walk
 fi

@@ -7,9 +7,6 @@
  * writes into the owner's memory, over and over, while the owner takes that
  * memory away in some way. Exit 0, or 1 with a line that names the error, or 77
  * if this machine lacks what the test needs.
- *
- * options: -Wno-missing-field-initializers
- * libraries: -lrdmacm -libverbs
  */
 #define _GNU_SOURCE
 #include <errno.h>

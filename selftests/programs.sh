@@ -18,8 +18,8 @@ um-full) : "${ROUNDS:=1000}" "${PERF_ROUNDS:=200}" "${KILLS:=100}" "${CALLS:=700
 esac
 # Most of their time threads wait for one another.
 SEED=${SEED:-1} THREADS=${THREADS:-4}
-HOSTILE=$(dirname "$0")/../../build/hostile
-VERBS=$(dirname "$0")/../../build/verbs
+HOSTILE=$PROGRAMS/hostile
+VERBS=$PROGRAMS/verbs
 USER_NETDEV=ndkuser
 USER_ADDRESS=10.88.0.1
 TRANSPORT=iWARP
@@ -248,7 +248,7 @@ not_beside_hfi1() {
 	modprobe -r hfi1 && add_link ndk9 "$NETDEV" && del_link ndk9
 }
 
-# hostile OPTION...: a program that tries whatever it can (tests/user/hostile.c), as nobody; with
+# hostile OPTION...: a program that tries whatever it can (selftests/hostile.c), as nobody; with
 # one seed after another, as it is a matter of luck whether a connection comes about and moves
 # something.
 hostile() {
@@ -266,7 +266,7 @@ hostile() {
 	return 1
 }
 
-# verbs NAME: a test of tests/user/verbs.c, on a device that may go down.
+# verbs NAME: a test of selftests/verbs.c, on a device that may go down.
 verbs() { NETDEV=$USER_NETDEV limit 300 "$VERBS" "$1" "$DEVICE" "$USER_ADDRESS"; }
 
 # kernel_target: a program at one end, the kernel at the other.

@@ -9,8 +9,6 @@
  * waits for SIGTERM.
  *
  * Exit 0 if all is as it should be, or 1 with a line that names the failure.
- *
- * libraries: -lrdmacm -libverbs
  */
 #include <arpa/inet.h>
 #include <errno.h>

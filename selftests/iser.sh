@@ -14,11 +14,11 @@ REDIRECT=ndk_iser_redirect
 REDIRECT_PORT=3261
 
 # What the target tells of itself in a session for discovery, which is over RDMA as well.
-# iscsiadm, as it is, may lose an answer that is quick (tests/user/answered.c).
+# iscsiadm, as it is, may lose an answer that is quick (selftests/answered.c).
 discovery() {
 	local found before library
-	library=$(dirname "$0")/../../build/answered
-	[[ -x $library ]] || { echo "scripts/user-build answered builds $library"; return 1; }
+	library=$PROGRAMS/answered
+	[[ -x $library ]] || { echo "$library is not built"; return 1; }
 	before=$(counter connects)
 	found=$(limit 240 env LD_PRELOAD="$library" \
 		iscsiadm -m discovery -t sendtargets -p "$(iser_portal "$ADDRESS")" -I iser) || return

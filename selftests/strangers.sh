@@ -17,7 +17,6 @@ um-debug) : "${ROUNDS:=6}" "${SPINS:=8}" "${ATTEMPTS:=60}" "${MINUTE:=60}" ;;
 um-full) : "${ROUNDS:=30}" "${SPINS:=60}" "${ATTEMPTS:=1000}" "${MINUTE:=60}" ;;
 *) : "${ROUNDS:=3}" "${SPINS:=4}" "${ATTEMPTS:=20}" "${MINUTE:=20}" ;;
 esac
-BUILT=$(dirname "$0")/../../build
 NUMBERS=/tmp/ndk-numbers
 NEXT=/tmp/ndk-next
 # Where strangers listen, and where nobody does.
@@ -27,7 +26,7 @@ LATE_DEVICE=ndk9 LATE_NETDEV=ndklate LATE_ADDRESS=10.89.0.1
 WIDTH=12
 
 # stranger ARGUMENT...: the program, as a user, which ends by itself.
-stranger() { (as_user timeout "$(slowly 120)" "$BUILT/stranger" "$@"); }
+stranger() { (as_user timeout "$(slowly 120)" "$PROGRAMS/stranger" "$@"); }
 
 # in_background NAME COMMAND...: as a user, until stopped() or the end; what it says is in
 # /tmp/ndk-NAME, its pid in PID_NAME.
@@ -99,7 +98,7 @@ no_connect() { stranger connect "$ADDRESS" "$SILENT" "$@"; }
 no_accept() {
 	local number
 	for number in "$@"; do
-		in_background accept "$BUILT/stranger" accept "$ADDRESS" "$ACCEPTS" "$number"
+		in_background accept "$PROGRAMS/stranger" accept "$ADDRESS" "$ACCEPTS" "$number"
 		listens accept || return
 		(PORT=$ACCEPTS refused fabrics_connect 1) || return
 		ends_well accept || return
@@ -117,8 +116,8 @@ elsewhere() {
 # either where the device comes after him.
 no_take() {
 	local name
-	in_background take_nvme "$BUILT/stranger" take "$ADDRESS" "$PORT"
-	in_background take_nfs "$BUILT/stranger" take "$ADDRESS" "$NFS_PORT"
+	in_background take_nvme "$PROGRAMS/stranger" take "$ADDRESS" "$PORT"
+	in_background take_nfs "$PROGRAMS/stranger" take "$ADDRESS" "$NFS_PORT"
 	listens take_nvme && listens take_nfs || return
 	fabrics_connect 1 duplicate_connect || return
 	newest_goes || return
@@ -132,11 +131,11 @@ no_take() {
 # the core gives up a device where one listener of before cannot listen.
 no_spoil() {
 	local status=0
-	in_background take_all "$BUILT/stranger" take 0.0.0.0 "$PORT"
+	in_background take_all "$PROGRAMS/stranger" take 0.0.0.0 "$PORT"
 	listens take_all || return
 	make_dummy "$LATE_NETDEV" "$LATE_ADDRESS" || return
 	{ add_link "$LATE_DEVICE" "$LATE_NETDEV" && wait_for 90 link_is "$LATE_DEVICE" ACTIVE; } || return
-	in_background late "$BUILT/stranger" refuse "$LATE_ADDRESS" "$LATE"
+	in_background late "$PROGRAMS/stranger" refuse "$LATE_ADDRESS" "$LATE"
 	{ listens late && stopped late; } || status=1
 	stopped take_all || status=1
 	{ del_link "$LATE_DEVICE" && drop_dummy "$LATE_NETDEV"; } || status=1
@@ -146,7 +145,7 @@ no_spoil() {
 # apart: all addresses are his there, and none of the requests that come to them here.
 apart() {
 	: >/tmp/ndk-apart
-	elsewhere "$BUILT/stranger" listen "$ADDRESS" "$APART" >/tmp/ndk-apart 2>&1 &
+	elsewhere "$PROGRAMS/stranger" listen "$ADDRESS" "$APART" >/tmp/ndk-apart 2>&1 &
 	PID_apart=$!
 	listens apart || return
 	(PORT=$APART refused fabrics_connect 1) || return
@@ -165,7 +164,7 @@ apart_exclusive() {
 }
 
 no_connect_elsewhere() {
-	(elsewhere timeout "$(slowly 120)" "$BUILT/stranger" connect "$ADDRESS" "$PORT" "$@")
+	(elsewhere timeout "$(slowly 120)" "$PROGRAMS/stranger" connect "$ADDRESS" "$PORT" "$@")
 }
 
 # round: a mount that goes, comes back and works, while users connect with whatever number there is.
@@ -193,7 +192,7 @@ spins() {
 	local i status=0
 	foresee || return
 	for i in 0 1 2; do
-		in_background "spin$i" "$BUILT/stranger" spin "$ADDRESS" "${ports[i]}" "$NEXT" "$WIDTH"
+		in_background "spin$i" "$PROGRAMS/stranger" spin "$ADDRESS" "${ports[i]}" "$NEXT" "$WIDTH"
 	done
 	"$@" || status=$?
 	for i in 0 1 2; do
@@ -276,8 +275,8 @@ a_minute() {
 	nvme=$FIO_PID nvme_stop=$FIO_STOP
 	client_load fio_load || return
 	nfs=$FIO_PID nfs_stop=$FIO_STOP
-	in_background netlink "$BUILT/netlink" -l "$MINUTE" -q "$NUMBERS" "${mapper[@]}"
-	in_background hostile env NDK_SLOW="$NDK_SLOW" "$BUILT/hostile" -a "$ADDRESS" -t 4 -n 1000000000 \
+	in_background netlink "$PROGRAMS/netlink" -l "$MINUTE" -q "$NUMBERS" "${mapper[@]}"
+	in_background hostile env NDK_SLOW="$NDK_SLOW" "$PROGRAMS/hostile" -a "$ADDRESS" -t 4 -n 1000000000 \
 		-l "$MINUTE" -q "$NUMBERS" -p "$PORT" -p "$NFS_PORT" -b "$HOSTILE" -s "${SEED:-1}"
 	requests "$PID_hostile" >/tmp/ndk-requests 2>&1 &
 	PID_requests=$!
@@ -295,7 +294,7 @@ a_minute() {
 }
 
 for name in stranger netlink hostile; do
-	[[ -x $BUILT/$name ]] || { not_ok "$name" "is not built"; finish; }
+	[[ -x $PROGRAMS/$name ]] || { not_ok "$name" "is not built"; finish; }
 done
 rm -f "$NUMBERS" "$NEXT"
 defer rm -f "$NUMBERS" "$NEXT"
@@ -315,8 +314,8 @@ check "any user reads the numbers" has_numbers 8
 check "root alone writes files of the device" only_root_writes
 mapfile -t numbers <"$NUMBERS"
 
-in_background silent "$BUILT/stranger" listen "$ADDRESS" "$SILENT"
-in_background refuse "$BUILT/stranger" refuse "$ADDRESS" "$REFUSES"
+in_background silent "$PROGRAMS/stranger" listen "$ADDRESS" "$SILENT"
+in_background refuse "$PROGRAMS/stranger" refuse "$ADDRESS" "$REFUSES"
 check "users may listen" eval "listens silent && listens refuse"
 check "no user connects with one" no_connect "${numbers[@]}"
 check "no user accepts with one" no_accept "${numbers[@]:0:3}"

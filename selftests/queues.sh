@@ -6,6 +6,7 @@
 # there are processors, hence six of them and three kinds.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+(($(nproc) >= 6)) || skip_all "there are less than six processors"
 
 # The admin queue counts, too.
 # shellcheck disable=SC2317 # called by its name, see check()
