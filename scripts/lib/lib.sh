@@ -98,7 +98,7 @@ long_step() {
 	shift 2
 	if [[ -n $part ]]; then say "$text"; else say "$text ($(usual "$name"))"; fi
 	# Without the locks of this shell.
-	step_lines "$shell" "$text" "$far" 8>&- 9>&- &
+	step_lines "$shell" "$text" "$far" 7>&- 8>&- 9>&- &
 	line_writer=$!
 	"$@"
 	status=$?
@@ -267,7 +267,7 @@ kernel_make_arguments() {
 
 # --- the test kernels
 
-# The flavours, each a list of fragments of scripts/kernel/: one complete configuration.
+# kernel_fragments FLAVOUR: prints the fragments of scripts/kernel/ that are its configuration.
 kernel_fragments() {
 	local -a names
 	case $1 in
@@ -302,12 +302,23 @@ source_is_patched() {
 	cat /dev/null "${patches[@]}" | cmp -s - <(cat /dev/null "$KERNEL_SRC.patches"/*.patch 2>/dev/null)
 }
 
+# hold_source FLAVOUR: until this shell ends the source of the project's kernels keeps its patches,
+# which kernel-source changes under the same lock.  A flavour with another source needs none.
+hold_source() {
+	[[ -z ${KDIR:-} && $1 != @(stock|kdir) ]] || return 0
+	exec 7>>"$KERNEL_SRC.lock"
+	until flock -s 7 && source_is_patched; do
+		flock -u 7
+		"$NDK_TOP/scripts/lib/kernel-source" >/dev/null
+	done
+}
+
 client_file() { echo "$NDK_TOP/selftests/clients/$1.sh"; }
 
 # all_clients: the storage clients that can be run, nvme first.
 all_clients() { "$NDK_TOP/scripts/lib/scenarios.py" clients; }
 
-# kernel_dir FLAVOUR: the folder of a test kernel, named by all that the kernel is made from.
+# kernel_dir FLAVOUR: the folder of a test kernel, named by its configuration, patches and compilers.
 kernel_dir() {
 	local -a files
 	mapfile -t files < <(kernel_fragments "$1" && kernel_patches)
