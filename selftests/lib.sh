@@ -37,7 +37,7 @@ esac
 # The programs: built beside the scripts in a kernel tree, in build/ elsewhere.
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PROGRAMS=$HERE/../build/selftests
-[[ -d $PROGRAMS ]] || PROGRAMS=$HERE
+[[ -d $PROGRAMS ]] || PROGRAMS=${OUTPUT:-$HERE}
 
 tests=0 failures=0
 deferred=()

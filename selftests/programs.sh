@@ -248,9 +248,9 @@ not_beside_hfi1() {
 	modprobe -r hfi1 && add_link ndk9 "$NETDEV" && del_link ndk9
 }
 
-# hostile OPTION...: a program that tries whatever it can (selftests/hostile.c), as nobody; with
-# one seed after another, as it is a matter of luck whether a connection comes about and moves
-# something.
+# hostile OPTION...: a program that tries whatever it can (selftests/hostile.c), as an ordinary
+# user, with one seed after another, as it is a matter of luck whether a connection comes about
+# and moves something.
 hostile() {
 	local said seed
 	chmod 666 /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm

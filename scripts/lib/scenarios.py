@@ -5,7 +5,7 @@
     scenarios.py clients          the names of the clients, nvme first
     scenarios.py stock CLIENT...  status 0 if Debian's kernel has all of them
     scenarios.py packages NAME... the lines `COMMAND-OR-FILE PACKAGE` of clients or scenarios;
-                                  of all clients for `all`
+                                  `all` stands for all clients, `scenarios` for those without
     scenarios.py options SCENARIO the options of scripts/vm for its guest, one a line
 """
 import sys
@@ -19,7 +19,7 @@ TOP = Path(__file__).resolve().parents[2]
 class Client:
     """A storage client: selftests/clients/NAME.sh."""
 
-    # In Debian's kernel.
+    # Debian's kernel has it.
     stock: bool = True
     # COMMAND-OR-FILE PACKAGE
     packages: tuple = ()
@@ -39,21 +39,21 @@ CLIENTS = {
 class Scenario:
     """A script selftests/NAME.sh; `make test` runs it on um-debug, unless it is of a client and not short."""
 
-    # The limit, which ends a hang: times NDK_SLOW.
+    # The limit ends a hang; NDK_SLOW multiplies it.
     seconds: int = 1200
-    # On Debian's kernel, too.
+    # Debian's kernel runs it, too.
     stock: bool = True
-    # With FULL=1 on um-full, too.
+    # With FULL=1 um-full runs it, too.
     full: bool = False
-    # Not in User Mode Linux.
+    # User Mode Linux does not run it.
     machine: bool = False
-    # Options of its guest.
+    # Its guest has these options.
     guest: tuple = ()
     clients: tuple = ()
     # `make test` runs it in short.
     short: bool = False
     packages: tuple = ()
-    # Reports in the kernel log that do not count.
+    # These reports in the kernel log do not count.
     tolerated: tuple = ()
 
 
@@ -108,7 +108,7 @@ SCENARIOS = {
 
 
 def options(*names):
-    """Of scripts/vm, for a guest that these scenarios share."""
+    """Returns the options of scripts/vm for a guest that these scenarios share."""
     tolerated = dict.fromkeys(regex for name in names for regex in ALWAYS_TOLERATED + SCENARIOS[name].tolerated)
     return [*SCENARIOS[names[0]].guest, *(word for regex in tolerated for word in ("--tolerate", regex))]
 
@@ -124,7 +124,8 @@ def main():
         case ["stock", *names]:
             sys.exit(not all(CLIENTS[name].stock for name in names))
         case ["packages", *names]:
-            for name in CLIENTS if names == ["all"] else names:
+            groups = {"all": CLIENTS, "scenarios": [name for name, s in SCENARIOS.items() if not s.clients]}
+            for name in (name for word in names for name in groups.get(word, [word])):
                 for line in {**SCENARIOS, **CLIENTS}[name].packages:
                     print(line)
         case ["options", name]:
