@@ -129,7 +129,12 @@ impl Deadline {
 
     /// The end of a wait of [`wait_ms`] from now.
     pub(crate) fn of_a_hang() -> Self {
-        Self::in_ms(wait_ms().into())
+        Self::of_hangs(1)
+    }
+
+    /// The end of `count` such waits, one after the other.
+    pub(crate) fn of_hangs(count: u32) -> Self {
+        Self::in_ms(u64::from(wait_ms()) * u64::from(count))
     }
 
     /// Returns true if it has passed. Any context.

@@ -352,6 +352,7 @@ scenario_silent_end() {
 	fault_on drop_event event=disconnect times=2 usec=3000000 || return
 	fault_on drop_connection nth=20 || return
 	FIO_LIMIT=300 client_verify fault randwrite 16k 512k || status=$?
+	wait_for 60 fault_has_hit drop_event || true
 	fault_off drop_event || return
 	works_after drop_connection "$status"
 }

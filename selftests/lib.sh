@@ -109,7 +109,7 @@ refused() {
 	"$@" 2>&1 || status=$?
 	case $status in
 	0) echo "was accepted" && return 1 ;;
-	124 | 137) echo "no answer" && return 1 ;;
+	124 | 137) echo "no answer: it hangs" && return 1 ;;
 	126 | 127) echo "cannot be run" && return 1 ;;
 	esac
 }
@@ -176,9 +176,12 @@ finish() {
 
 # --- the device
 
+# A message waits for a receive as long as others have to wait.
 load_modules() {
+	local -a patience=()
+	[[ $MODULE != ndk ]] || patience=(rnr_timeout_ms="$((NDK_SLOW < 20 ? NDK_SLOW * 30000 : 600000))")
 	modprobe -a ib_core rdma_cm ib_uverbs &&
-		modprobe "$MODULE" || return
+		modprobe "$MODULE" "${patience[@]}" || return
 	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
 }
 

@@ -13,8 +13,8 @@
  * Each command gets attributes of the right type with numbers that may exist;
  * the program then changes some of them, and asks for some commands as a dump.
  * Exit 1: a command succeeds that changes an object, or that shows data for
- * administrators only. Exit 2: the program could not begin, fewer than one
- * message in four got an answer, or no answer was EPERM.
+ * administrators only. Exit 2: the program could not begin. The program goes on
+ * after its time until one message in four got an answer, and one was EPERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -243,6 +243,12 @@ static void be_mapper(uint64_t end)
 	printf("netlink: was asked %d times\n", asked);
 }
 
+/* Most messages had an answer, and one was refused to a user. */
+static bool is_enough(void)
+{
+	return sent && answered * 4 >= sent && errors[EPERM];
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t end = time(NULL) + 10;
@@ -275,7 +281,8 @@ int main(int argc, char **argv)
 		be_mapper(end);
 		return 0;
 	}
-	while ((uint64_t)time(NULL) < end) {
+	/* A slow machine gets as far as others, later. */
+	while ((uint64_t)time(NULL) < end || !is_enough()) {
 		if (sent % 512 == 0)
 			read_numbers(file);
 		send_one(maps);
@@ -287,5 +294,5 @@ int main(int argc, char **argv)
 		if (errors[i])
 			printf(", %lu %s", errors[i], i ? strerrorname_np(i) ?: "others" : "ok");
 	printf("\n");
-	return answered * 4 < sent || !errors[EPERM] ? 2 : 0;
+	return 0;
 }

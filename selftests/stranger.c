@@ -17,7 +17,8 @@
  *	request comes until SIGTERM
  * stranger [-c RDMA_CM] spin ADDRESS PORT FILE COUNT
  *	connects with COUNT numbers from that in the file on, which is read
- *	again and again, until SIGTERM, then prints the number of refusals
+ *	again and again, until SIGTERM and at least one call, then prints the
+ *	number of refusals
  *
  * The kernel has to refuse each call with a number by EINVAL, and a port in use
  * by EADDRINUSE or EADDRNOTAVAIL: exit 1 if one was accepted, or refused
@@ -200,11 +201,12 @@ static uint32_t number_in(const char *name)
 
 static void spin(const char *file, unsigned int count)
 {
-	while (!is_over) {
+	/* Until the end, and until the first call. */
+	while (!is_over || !refused) {
 		int id = resolved();
 
 		/* An identifier that could not connect may try again. */
-		for (int round = 0; id >= 0 && round < 64 && !is_over; round++) {
+		for (int round = 0; id >= 0 && round < 64 && !(is_over && refused); round++) {
 			uint32_t first = number_in(file);
 
 			for (uint32_t i = 0; i < count; i++)
@@ -213,8 +215,6 @@ static void spin(const char *file, unsigned int count)
 		if (id >= 0)
 			destroy(id);
 	}
-	if (!refused)
-		die(2, "no call was made\n");
 }
 
 static void serve(char **numbers)
