@@ -145,7 +145,7 @@ load_ends() {
 	local status=0 recovers
 	fio_ends 300 || status=$?
 	if ((status == 124 || status == 137)); then
-		echo "the load does not end"
+		echo "the load hangs"
 		return 1
 	fi
 	for recovers; do
@@ -252,7 +252,7 @@ removal() {
 		return "$status"
 	fi
 	log_connections
-	echo "it still waits after $(slowly "$most") s"
+	echo "it hangs: it still waits after $(slowly "$most") s"
 	return 1
 }
 

@@ -28,7 +28,7 @@ unplug() {
 	fio_ends 300 || status=$?
 	# Errors are expected; that it ends is what counts.
 	if ((status == 124 || status == 137)); then
-		not_ok "$name: load ends" "fio is still there"
+		not_ok "$name: load ends" "fio hangs"
 	else
 		ok "$name: load ends"
 	fi
