@@ -64,12 +64,12 @@ skip_all() {
 	exit 4
 }
 
-# slowly SECONDS [MOST]: so many on this machine, for what takes a limit of its own; no more
+# slowly TIME [MOST]: so much on this machine, for what takes a limit of its own; no more
 # than MOST, where that takes no more.
 slowly() {
-	local seconds=$(($1 * NDK_SLOW)) most
-	most=${2:-$seconds}
-	echo $((seconds > most ? most : seconds))
+	local time=$(($1 * NDK_SLOW)) most
+	most=${2:-$time}
+	echo $((time > most ? most : time))
 }
 
 # limit SECONDS COMMAND...: run it, kill it after that time, times NDK_SLOW (status 124).
@@ -179,7 +179,7 @@ finish() {
 # A message waits for a receive as long as others have to wait.
 load_modules() {
 	local -a patience=()
-	[[ $MODULE != ndk ]] || patience=(rnr_timeout_ms="$((NDK_SLOW < 20 ? NDK_SLOW * 30000 : 600000))")
+	[[ $MODULE != ndk ]] || patience=(rnr_timeout_ms="$(slowly 30000 600000)")
 	modprobe -a ib_core rdma_cm ib_uverbs &&
 		modprobe "$MODULE" "${patience[@]}" || return
 	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
