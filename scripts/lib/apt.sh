@@ -71,21 +71,27 @@ private_apt() {
 		lay_apt "$dir" "$url" "$@"
 		if ! cmp -s "$dir/sources.list" "$dir/updated" || [[ -z $(find "$dir/updated" -mmin -10) ]]; then
 			# A mirror need not have every suite: what comes of it is looked at in `fetch`.
-			apt-get -c "$APT_CONFIG_FILE" -qq update >&2 || say "some suites cannot be fetched from $url"
-			cp "$dir/sources.list" "$dir/updated"
+			# The next call asks again.
+			if apt-get -c "$APT_CONFIG_FILE" -qq -o APT::Update::Error-Mode=any update >&2; then
+				cp "$dir/sources.list" "$dir/updated"
+			else
+				say "some suites cannot be fetched from $url"
+			fi
 		fi
 	) 6>"$dir/lock"
 }
 
-# lay_apt DIR URL SUITE...: what apt has to be told.  Clearing the hooks keeps the
-# system's own clean-up away from its archives.
+# lay_apt DIR URL SUITE...: writes what apt has to be told.  Another apt may read the old files:
+# each is replaced at once.  Clearing the hooks keeps the system's own clean-up away from its
+# archives.
 lay_apt() {
 	local dir=$1 url=$2 suite
 	shift 2
 	for suite; do
 		echo "deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url $suite main"
-	done >"$dir/sources.list"
-	cat >"$dir/apt.conf" <<-END
+	done >"$dir/sources.list.new"
+	mv "$dir/sources.list.new" "$dir/sources.list"
+	cat >"$dir/apt.conf.new" <<-END
 		APT::Architecture "amd64";
 		APT::Architectures "amd64";
 		Dir::Etc::sourcelist "$dir/sources.list";
@@ -101,6 +107,7 @@ lay_apt() {
 		#clear APT::Update::Post-Invoke-Success;
 		#clear DPkg::Post-Invoke;
 	END
+	mv "$dir/apt.conf.new" "$dir/apt.conf"
 }
 
 # literally TEXT: a regular expression that matches a version or a name, and no other.
