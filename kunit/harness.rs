@@ -78,6 +78,7 @@ use crate::{
     },
     sys::{
         clock,
+        event::Event,
         netdev::NetDev,
         sge::{
             test_posted,
@@ -154,6 +155,15 @@ pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
         fsleep(Delta::from_micros(100));
     }
     true
+}
+
+/// Waits for the event; false when that takes too long.
+pub(crate) fn came_in_time(event: &Event) -> bool {
+    let came = event.wait_timeout(wait_ms());
+    if !came {
+        kunit_note!("waited in vain");
+    }
+    came
 }
 
 /// Sleeps for `ms` milliseconds.

@@ -13,7 +13,7 @@ use kernel::{
     }, //
 };
 
-use super::harness::wait_ms;
+use super::harness::came_in_time;
 use crate::sys::{
     event::Event,
     softirq::{
@@ -80,7 +80,7 @@ impl OtherContext {
 
     /// Waits until the task is done; false when that takes too long.
     pub(crate) fn is_done(&self) -> bool {
-        self.done.wait_timeout(wait_ms())
+        came_in_time(&self.done)
     }
 
     fn run_now(&self) {

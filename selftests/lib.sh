@@ -128,7 +128,7 @@ wait_for() {
 	local end=$((SECONDS + $1 * NDK_SLOW)) looks=10 is_over=0
 	shift
 	until "$@" >/dev/null 2>&1; do
-		((!is_over)) || return 1
+		((!is_over)) || { echo "waited in vain: $*" >&2; return 1; }
 		((--looks > 0 || SECONDS < end)) || is_over=1
 		sleep 0.2
 	done

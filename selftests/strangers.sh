@@ -48,7 +48,8 @@ listens() { wait_for 60 said "$1" listens || { cat "/tmp/ndk-$1"; return 1; }; }
 ends_well() {
 	local pid=PID_$1 status=0
 	wait_pid 120 "${!pid}" || status=$?
-	((status == 0)) || { echo "$1: $status, $(tail -n 2 "/tmp/ndk-$1")"; return 1; }
+	((status != 124)) || kill -KILL "${!pid}"
+	((status == 0)) || { echo "$1: status $status, $(tail -n 2 "/tmp/ndk-$1" | tr '\n' ' ')"; return 1; }
 }
 stopped() {
 	local pid=PID_$1
@@ -288,8 +289,8 @@ a_minute() {
 	fi
 	fio_stop "$nvme_stop"
 	fio_stop "$nfs_stop"
-	wait_pid 300 "$nvme" || { echo "NVMe's I/O has failed"; status=1; }
-	wait_pid 300 "$nfs" || { echo "NFS's I/O has failed"; status=1; }
+	wait_pid 300 "$nvme" || { echo "NVMe's I/O has failed, status $?"; status=1; }
+	wait_pid 300 "$nfs" || { echo "NFS's I/O has failed, status $?"; status=1; }
 	return "$status"
 }
 
@@ -334,7 +335,12 @@ follow_numbers &
 defer kill $!
 check "a minute of hostile users" a_minute
 grep -h 'sent\|of others\|succeeded, seed' /tmp/ndk-netlink /tmp/ndk-hostile | sed 's/^/# /'
-if stopped silent && stopped refuse; then ok "those that listen end"; else not_ok "those that listen end"; fi
+# Not by check(), whose shell cannot wait for them.
+if stopped silent >/tmp/ndk-end && stopped refuse >/tmp/ndk-end; then
+	ok "those that listen end"
+else
+	not_ok "those that listen end" "$(</tmp/ndk-end)"
+fi
 check "NFS goes in the end" client disconnect
 check "NVMe, too" host_down
 check "the server" client unserve

@@ -23,7 +23,7 @@ use kernel::{
 use crate::{
     bindings,
     kunit::{
-        harness::wait_ms,
+        harness::came_in_time,
         log::Tally, //
     },
     ndk::{
@@ -85,7 +85,7 @@ impl CallbackLog {
     /// Waits for the callback; returns its status and object. `ETIMEDOUT` when it does not come:
     /// the record then stays for ever, since the callback may still come.
     pub(super) fn wait<C>(self: &Arc<Self>) -> Result<(i32, *mut C)> {
-        if !self.event.wait_timeout(wait_ms()) {
+        if !came_in_time(&self.event) {
             core::mem::forget(self.clone());
             return Err(ETIMEDOUT);
         }

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     bindings,
-    kunit::harness::wait_ms,
+    kunit::harness::came_in_time,
     ndk::{
         adapter::NdkContext,
         connector::Connector,
@@ -79,7 +79,7 @@ impl CallbackLog {
 
     /// Waits for the callback; returns its status.
     pub(crate) fn wait(&self) -> Result<i32> {
-        match self.event.wait_timeout(wait_ms()) {
+        match came_in_time(&self.event) {
             true => Ok(self.status.load(Relaxed)),
             false => Err(ETIMEDOUT),
         }

@@ -109,6 +109,7 @@ mod tests {
         let hang = Deadline::of_a_hang();
         while got < 2 {
             if hang.is_over() {
+                kunit_note!("waited in vain");
                 return Err(ETIMEDOUT);
             }
             let left = results.as_mut_ptr().wrapping_add(got as usize);

@@ -3,6 +3,7 @@
  * Fixture of the consumer tests: the device, the environment of a case, and
  * the objects that need no connection. See fixture.h for the rules.
  */
+#include <kunit/test-bug.h>
 #include <linux/kref.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -52,6 +53,36 @@ unsigned int ndkc_timeout_ms(void)
 unsigned long ndkc_timeout(void)
 {
 	return msecs_to_jiffies(ndkc_timeout_ms());
+}
+
+/**
+ * ndkc_in_time - say in the log that a wait reached its limit
+ * @so: true if the wait ended before
+ *
+ * A test with these words in its log is not run again. Only the task of the
+ * test logs them. May sleep.
+ *
+ * Return: @so.
+ */
+bool ndkc_in_time(bool so)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	if (!so && test)
+		kunit_info(test, "waited in vain\n");
+	return so;
+}
+
+/**
+ * ndkc_completes - wait for a completion
+ * @done: the completion
+ * @waits: number of waits that it may need, one after the other
+ *
+ * Return: true if it came before the limit.
+ */
+bool ndkc_completes(struct completion *done, unsigned int waits)
+{
+	return ndkc_in_time(wait_for_completion_timeout(done, waits * ndkc_timeout()));
 }
 
 /**
@@ -119,7 +150,7 @@ int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg)
 	if (IS_ERR(task)) {
 		kref_put(&b->ref, bounded_release);
 		ret = PTR_ERR(task);
-	} else if (!wait_for_completion_timeout(&b->done, 3 * ndkc_timeout())) {
+	} else if (!ndkc_completes(&b->done, 3)) {
 		pr_err("%s does not return, the provider is wedged\n", what);
 		if (!wedged)
 			__module_get(THIS_MODULE);
@@ -655,7 +686,7 @@ int ndkc_wait(struct ndkc_op *op)
 			ndkc_reap(op->cq);
 		}
 	}
-	if (!atomic_read(&op->count))
+	if (!ndkc_in_time(atomic_read(&op->count)))
 		return NDKC_NO_COMPLETION;
 	complete_all(&op->done);
 	return op->wc.status;

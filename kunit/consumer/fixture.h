@@ -282,6 +282,8 @@ void ndkc_exit(struct kunit *test);
 
 unsigned int ndkc_timeout_ms(void);
 unsigned long ndkc_timeout(void);
+bool ndkc_in_time(bool so);
+bool ndkc_completes(struct completion *done, unsigned int waits);
 int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg);
 void ndkc_address(struct sockaddr_storage *ss, u16 port);
 
@@ -392,7 +394,7 @@ struct ndkc_mr *ndkc_registered(struct kunit *test, struct ndkc_ep *ep,
 									\
 	while (!(so_ = (so)) && time_before(jiffies, until_))		\
 		usleep_range(100, 200);					\
-	so_;								\
+	ndkc_in_time(so_);						\
 })
 
 /* Expect that @op completes with @wanted (an ib_wc_status). */

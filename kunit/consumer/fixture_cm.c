@@ -242,6 +242,7 @@ struct ndkc_cm *ndkc_take_child(struct ndkc_cm *listener)
 
 	wait_event_timeout(listener->wait, (child = pop_child(listener)),
 			   ndkc_timeout());
+	ndkc_in_time(child);
 	return child;
 }
 
@@ -294,6 +295,7 @@ const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 
 	wait_event_timeout(cm->wait, (e = find_event(cm, type, &over)) || over,
 			   ndkc_timeout());
+	ndkc_in_time(e || over);
 	return e;
 }
 
@@ -305,7 +307,7 @@ const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 const struct ndkc_event *ndkc_wait_index(struct ndkc_cm *cm, unsigned int n)
 {
 	wait_event_timeout(cm->wait, READ_ONCE(cm->nr) > n, ndkc_timeout());
-	return READ_ONCE(cm->nr) > n ? &cm->ev[n] : NULL;
+	return ndkc_in_time(READ_ONCE(cm->nr) > n) ? &cm->ev[n] : NULL;
 }
 
 unsigned int ndkc_count(struct ndkc_cm *cm, enum rdma_cm_event_type type)

@@ -30,7 +30,7 @@ s32 ndkc_nd_wait(struct ndkc_call *call, s32 status)
 {
 	if (status != NDK_STATUS_PENDING)
 		return status;
-	if (!wait_for_completion_timeout(&call->done, ndkc_timeout()))
+	if (!ndkc_completes(&call->done, 1))
 		return NDKC_ND_NOTHING;
 	return call->status;
 }
@@ -238,7 +238,7 @@ void ndkc_nd_connect(struct ndkc_nd *nd, u16 port, const void *priv, u32 len)
 /* Wait for a peer. */
 void ndkc_nd_take(struct ndkc_nd *nd)
 {
-	KUNIT_ASSERT_NE(nd->test, wait_for_completion_timeout(&nd->asked, ndkc_timeout()), 0);
+	KUNIT_ASSERT_TRUE(nd->test, ndkc_completes(&nd->asked, 1));
 }
 
 /* Accept the peer; see ndkc_nd_connected(). */

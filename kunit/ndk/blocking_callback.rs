@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     kunit::harness::{
+        came_in_time,
         wait_ms,
         Deadline, //
     },
@@ -96,7 +97,7 @@ impl BlockingCallback {
 
     /// Waits until the callback has begun; false after a timeout.
     pub(super) fn is_entered(&self) -> bool {
-        self.entered.wait_timeout(wait_ms())
+        came_in_time(&self.entered)
     }
 
     /// Releases the callback.

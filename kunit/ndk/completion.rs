@@ -16,7 +16,7 @@ use kernel::{
 use crate::{
     kunit::{
         harness::{
-            wait_ms,
+            came_in_time,
             wait_until, //
         },
         log::Tally, //
@@ -92,7 +92,7 @@ impl<T: Send + 'static> CallbackValue<T> {
     pub(super) fn wait(&self) -> Option<T> {
         let mut value = None;
         // The event stays signalled after the first value.
-        if self.event.wait_timeout(wait_ms()) {
+        if came_in_time(&self.event) {
             wait_until(|| {
                 value = self.value.lock().0.take();
                 value.is_some()

@@ -461,7 +461,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
         if now > before {
             (before, hang) = (now, Deadline::of_a_hang());
         } else if hang.is_over() {
-            kunit_note!("race: no call for an entry that is there");
+            kunit_note!("race: waited in vain for the call for an entry");
             break;
         }
     }
