@@ -258,7 +258,7 @@ removal() {
 
 # add_again NETDEV ADDRESS: whatever of it is gone.
 add_again() {
-	[[ -e /sys/module/$MODULE ]] || modprobe "$MODULE" || return
+	[[ -e /sys/module/$MODULE ]] || load_module || return
 	[[ -e /sys/class/net/$1 ]] || make_dummy "$1" "$2" || return
 	has_link "$DEVICE" || add_link "$DEVICE" "$1" || return
 	wait_for 90 link_is "$DEVICE" ACTIVE

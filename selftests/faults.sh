@@ -290,7 +290,7 @@ unloaded_with_faults() {
 	limit 240 modprobe -r "$MODULE" || { echo "not unloaded"; return 1; }
 	# What was late would come now.
 	sleep 2
-	modprobe "$MODULE" && add_link "$DEVICE" "$NETDEV"
+	load_module && add_link "$DEVICE" "$NETDEV"
 }
 
 # A device that goes while faults are on takes them along.
@@ -333,7 +333,7 @@ second_walk() { seen_in_time 10 walk_finds; }
 walk_finds() {
 	local report status=0
 	report=$(walk 2 $((2 * $1 / 1000000 + 60)) "$1" 2>&1) || status=$?
-	wait_for 300 no_fio || { echo "fio does not end"; return 1; }
+	wait_for 300 no_fio || { echo "fio hangs"; return 1; }
 	((status != 124)) || return 3
 	((status == 0)) || { tail -n 5 <<<"$report"; return 1; }
 	[[ $(grep -c waits_for_peer_receive_ms <<<"$report") == 1 ]] || { echo "$report"; return 1; }

@@ -176,12 +176,15 @@ finish() {
 
 # --- the device
 
-# A message waits for a receive as long as others have to wait.
-load_modules() {
+# load_module: the provider.  A message waits for a receive as long as others have to wait.
+load_module() {
 	local -a patience=()
 	[[ $MODULE != ndk ]] || patience=(rnr_timeout_ms="$(slowly 30000 600000)")
-	modprobe -a ib_core rdma_cm ib_uverbs &&
-		modprobe "$MODULE" "${patience[@]}" || return
+	modprobe "$MODULE" "${patience[@]}"
+}
+
+load_modules() {
+	modprobe -a ib_core rdma_cm ib_uverbs && load_module || return
 	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
 }
 

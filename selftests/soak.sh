@@ -49,7 +49,7 @@ report() {
 }
 
 modprobe -a ib_core rdma_cm ib_uverbs
-modprobe "$MODULE"
+load_module
 defer unload_modules
 make_dummy "$NETDEV" "$ADDRESS"
 add_link "$DEVICE" "$NETDEV"

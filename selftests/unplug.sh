@@ -37,7 +37,7 @@ unplug() {
 
 # The whole set-up again in each round: that it works shows nothing stayed.
 set_up() {
-	modprobe "$MODULE"
+	load_module
 	add_link "$DEVICE" "$1" || return
 	target_up 32 "$ADDRESS" || return
 	host_connect -i 2 >/dev/null || return

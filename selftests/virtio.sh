@@ -33,7 +33,8 @@ has_frequency() {
 check "the clock has its frequency from the host" has_frequency
 check "card" card_up
 defer card_down
-modprobe -a ib_core rdma_cm ib_uverbs "$MODULE"
+modprobe -a ib_core rdma_cm ib_uverbs
+load_module
 defer modprobe -r "$MODULE"
 check "add" add_link "$DEVICE" "$NETDEV"
 defer del_link_if_there "$DEVICE"
