@@ -123,7 +123,7 @@ package_names() {
 
 # newest_version PACKAGE [VERSION-REGEX]
 newest_version() {
-	apt-cache -c "$APT_CONFIG_FILE" madison "$1" | awk -v want="^${2:-}" '$3 ~ want { print $3; exit }'
+	apt-cache -c "$APT_CONFIG_FILE" madison "$1" | want=^${2:-} awk '$3 ~ ENVIRON["want"] { print $3; exit }'
 }
 
 # fetch DIR PACKAGE [VERSION-REGEX]: download a package there, print the file's name.
