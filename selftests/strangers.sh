@@ -42,7 +42,7 @@ in_background() {
 said() { grep -q -- "$2" "/tmp/ndk-$1"; }
 
 # listens NAME: it does so, soon.
-listens() { wait_for 60 said "$1" listens || { cat "/tmp/ndk-$1"; return 1; }; }
+listens() { wait_for 60 said "$1" listens || { tail -n 1 "/tmp/ndk-$1"; return 1; }; }
 
 # ends_well NAME: it ends, with status 0; stopped NAME: when it is told to.
 ends_well() {

@@ -25,10 +25,10 @@ said() { grep -qx "$1" "/tmp/ndk-$2"; }
 asks() {
 	"$PROGRAMS/ask" connect "$HOLDS" >"/tmp/ndk-ask$1" 2>&1 &
 	defer kill $!
-	wait_for 60 said asks "ask$1" || { cat "/tmp/ndk-ask$1"; return 1; }
+	wait_for 60 said asks "ask$1" || { tail -n 1 "/tmp/ndk-ask$1"; return 1; }
 }
 
-holds() { wait_for 60 said holds request || { cat /tmp/ndk-request; return 1; }; }
+holds() { wait_for 60 said holds request || { tail -n 1 /tmp/ndk-request; return 1; }; }
 
 others_connect() {
 	PORT=$REFUSES refused fabrics_connect 1 >/dev/null 2>&1 &

@@ -31,7 +31,7 @@ print(os.preadv(file, [page], 0), flush=True)
 ' "$1" >/tmp/ndk-reader 2>&1 &
 	reader=$!
 	defer kill "$reader"
-	wait_for 60 grep -qx waits /tmp/ndk-reader || { cat /tmp/ndk-reader; return 1; }
+	wait_for 60 grep -qx waits /tmp/ndk-reader || { tail -n 1 /tmp/ndk-reader; return 1; }
 }
 
 reader_goes() { : >/tmp/ndk-go; }
@@ -65,7 +65,7 @@ held_in_send() {
 }
 
 # has_read: the task gets its page.
-has_read() { wait_for 240 is_read || { cat /tmp/ndk-reader; return 1; }; }
+has_read() { wait_for 240 is_read || { tail -n 1 /tmp/ndk-reader; return 1; }; }
 
 # read_over_another_connection: the task does, as its own goes with the device.
 read_over_another_connection() {
