@@ -307,6 +307,7 @@ int ndk_kunit_loop_begin(void);
 void ndk_kunit_case(u32 depth, const char *text, u32 len);
 void ndk_kunit_loop_end(u32 depth, bool is_over);
 u32 ndk_kunit_case_at(u32 depth, char *to, u32 room);
+bool ndk_kunit_fails(void);
 
 /* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);

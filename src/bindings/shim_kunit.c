@@ -23,6 +23,15 @@ u32 ndk_kunit_slowness(void)
 	return max(slow, 1);
 }
 
+static bool fails;
+module_param(fails, bool, 0444);
+MODULE_PARM_DESC(fails, "one case of ndk_sys_tests_report fails, to show its words");
+
+bool ndk_kunit_fails(void)
+{
+	return fails;
+}
+
 u32 ndk_cpu_online_count(void)
 {
 	return num_online_cpus();

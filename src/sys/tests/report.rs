@@ -229,6 +229,16 @@ mod tests {
         kunit_assert_eq!(line.as_str(), "abc");
     }
 
+    // The reader of the results looks for this failure where the parameter `fails` orders it.
+    #[test]
+    fn a_failure_says_both_values_and_the_case() {
+        // SAFETY: The function reads a parameter of the module.
+        let wrong = u32::from(unsafe { bindings::ndk_kunit_fails() });
+        for n in cases([3, 4]) {
+            kunit_assert_eq!(n + wrong * (n - 3), n);
+        }
+    }
+
     #[test]
     fn two_are_the_same_as_the_operator_says() {
         assert!(same(Some(3), Some(3)));
