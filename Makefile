@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test test-clients soak update bench programs blktests check kunit kcsan conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test test-clients soak update bench programs blktests check kunit fuzz kcsan conformance cross newest shell rust-analyzer \
 	deb test-package intree-check packages
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -10,7 +10,7 @@ KERNEL_TARGETS := all run test test-clients soak update bench programs blktests 
 # What is given on the command line reaches the scripts through the environment.
 RUN_KERNEL := $(or $(KERNEL),$(if $(KDIR),kdir))
 KERNEL ?= $(if $(KDIR),kdir,stock)
-export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER BLKTESTS FULL LOAD REPEAT
+export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER BLKTESTS FULL LOAD REPEAT FUZZ_RUNS FUZZ_SECONDS
 
 all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=lean
 	@scripts/module-build $(KERNEL)
@@ -44,6 +44,9 @@ check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, r
 
 kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; KERNEL=um: without the checkers, KERNEL=debug: emulated
 	@scripts/kunit $(RUN_KERNEL)
+
+fuzz: ## the fuzz targets of the iWARP codecs, by libFuzzer on this machine; ONLY='mpa ddp'; FUZZ_RUNS=10000000 each, or FUZZ_SECONDS=60 in all
+	@scripts/fuzz $(ONLY)
 
 kcsan: ## the KUnit suites on a kernel that finds data races, in C and in Rust; FILTER= as for kunit
 	@scripts/sample-build um-kcsan quiet

@@ -18,6 +18,7 @@ mod sys;
 
 mod direct;
 mod engine;
+mod iwarp;
 #[path = "../kunit/mod.rs"]
 mod kunit;
 mod ndk;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! iWARP: the transport between hosts, over TCP. So far the parts that need no kernel.
+//!
+//! | file        | contents                                                                    |
+//! |-------------|-----------------------------------------------------------------------------|
+//! | `mpa`       | RFC 5044 and RFC 6581: the start-up, and the framing of the TCP stream      |
+//! | `ddp`       | RFC 5041: segments, tagged with memory or numbered in a queue               |
+//! | `rdmap`     | RFC 5040 and RFC 7306: the messages                                         |
+//! | `terminate` | the end of a connection by a fault, with the codes of all layers            |
+//!
+//! These are codecs: they import `core` alone, do not allocate, and take bytes of any kind, in any
+//! context.
+//!
+//! Two ends that are both ndk say so in the start-up (the bits `NDK_REQUEST` and `NDK_REPLY` of
+//! [`mpa`]). They then also use RFC 7306, and two messages of their own: a Send with immediate data,
+//! and the acknowledgement of requests that were carried out.
+//!
+//! Tests: `iwarp/mpa.rs`.
+
+pub(crate) mod ddp;
+pub(crate) mod mpa;
+pub(crate) mod rdmap;
+pub(crate) mod terminate;
