@@ -8,9 +8,12 @@
 //! | `ddp`       | RFC 5041: segments, tagged with memory or numbered in a queue               |
 //! | `rdmap`     | RFC 5040 and RFC 7306: the messages                                         |
 //! | `terminate` | the end of a connection by a fault, with the codes of all layers            |
+//! | `validate`  | the checks of a header against the messages before it                       |
+//! | `receive`   | bytes of the stream to messages, resumable at any byte                      |
+//! | `send`      | messages to FPDUs                                                           |
 //!
-//! These are codecs: they import `core` alone, do not allocate, and take bytes of any kind, in any
-//! context.
+//! The first four are codecs and import `core` alone. The others import the codecs, and `receive`
+//! imports `validate`. None of them allocates, and all take bytes of any kind, in any context.
 //!
 //! Two ends that are both ndk say so in the start-up (the bits `NDK_REQUEST` and `NDK_REPLY` of
 //! [`mpa`]). They then also use RFC 7306, and two messages of their own: a Send with immediate data,
@@ -21,4 +24,7 @@
 pub(crate) mod ddp;
 pub(crate) mod mpa;
 pub(crate) mod rdmap;
+pub(crate) mod receive;
+pub(crate) mod send;
 pub(crate) mod terminate;
+pub(crate) mod validate;

@@ -13,8 +13,14 @@ mod ddp;
 mod mpa;
 #[path = "../../src/iwarp/rdmap.rs"]
 mod rdmap;
+#[path = "../../src/iwarp/receive.rs"]
+mod receive;
+#[path = "../../src/iwarp/send.rs"]
+mod send;
 #[path = "../../src/iwarp/terminate.rs"]
 mod terminate;
+#[path = "../../src/iwarp/validate.rs"]
+mod validate;
 
 mod target {
     include!(env!("NDK_FUZZ_TARGET"));
