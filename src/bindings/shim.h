@@ -86,6 +86,58 @@ enum ndk_time {
 	NDK_HZ = HZ
 };
 
+/* sys/tcp.rs */
+enum ndk_tcp_event {
+	NDK_TCP_READABLE,
+	NDK_TCP_WRITABLE,
+	NDK_TCP_CHANGED,
+	/* a connection, at a listener */
+	NDK_TCP_ARRIVED
+};
+
+enum ndk_tcp_state {
+	NDK_TCP_OPENING,
+	NDK_TCP_OPEN,
+	NDK_TCP_LISTENS,
+	/* the peer sends no more */
+	NDK_TCP_ENDED,
+	NDK_TCP_CLOSED
+};
+
+struct ndk_tcp;
+struct sk_buff;
+typedef void (*ndk_tcp_event_fn)(void *owner, struct ndk_tcp *tcp, u32 event);
+/* Returns how many bytes of @skb from @offset on it has used up. */
+typedef u32 (*ndk_tcp_read_fn)(void *arg, struct sk_buff *skb, u32 offset,
+			       u32 len);
+struct ndk_tcp *ndk_tcp_new(struct net *net, u16 family);
+int ndk_tcp_own(struct ndk_tcp *tcp, void *owner, ndk_tcp_event_fn event);
+void ndk_tcp_disown(struct ndk_tcp *tcp);
+void ndk_tcp_free(struct ndk_tcp *tcp);
+int ndk_tcp_bind(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
+		 u32 len, bool afonly);
+int ndk_tcp_listen(struct ndk_tcp *tcp, u32 backlog);
+int ndk_tcp_connect(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
+		    u32 len);
+struct ndk_tcp *ndk_tcp_accept(struct ndk_tcp *listener);
+int ndk_tcp_name(struct ndk_tcp *tcp, bool peer,
+		 struct __kernel_sockaddr_storage *addr);
+void ndk_tcp_watch(struct ndk_tcp *tcp, u32 ms);
+u32 ndk_tcp_state(const struct ndk_tcp *tcp, int *error);
+u32 ndk_tcp_segment(const struct ndk_tcp *tcp);
+int ndk_tcp_send(struct ndk_tcp *tcp, struct page *page, u32 offset, u32 len,
+		 bool more);
+int ndk_tcp_read_locked(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read);
+int ndk_tcp_read(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read);
+int ndk_tcp_end(struct ndk_tcp *tcp);
+void ndk_tcp_reset_on_release(struct ndk_tcp *tcp);
+int ndk_skb_copy(const struct sk_buff *skb, u32 offset, void *to, u32 len);
+bool ndk_skb_crc32c(struct sk_buff *skb, u32 offset, u32 len, u32 *crc);
+struct page *ndk_tcp_pages(u32 *order);
+void ndk_tcp_pages_put(struct page *page);
+u32 ndk_tcp_crc32c(const void *data, u32 len, u32 crc);
+int ndk_tcp_send_urgent(struct ndk_tcp *tcp);
+
 /* sys/hrtimer.rs */
 bool ndk_hrtimer_is_queued(struct hrtimer *timer);
 

@@ -64,6 +64,15 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     read(&unsafe { storage.as_ptr().cast::<Storage>().read_unaligned() })
 }
 
+/// The family of `addr` as C numbers it.
+#[cfg(ndk_kunit)]
+pub(crate) const fn family(addr: &SocketAddr) -> u16 {
+    match addr {
+        SocketAddr::V4(_) => AF_INET,
+        SocketAddr::V6(_) => AF_INET6,
+    }
+}
+
 /// Returns the length in bytes of a C address of `family`; for a family other than IPv4 and IPv6,
 /// the length of the family field alone.
 pub(crate) const fn length_of(family: u16) -> u32 {

@@ -212,6 +212,19 @@ impl Run<'_> {
         self.slice(offset, left.min(most)).unwrap_or(Self::EMPTY)
     }
 
+    /// The number of bytes.
+    #[cfg(ndk_kunit)]
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address of the bytes; `None` if an access may fault. The bytes may be written as long as
+    /// the run exists, and never borrowed.
+    #[cfg(ndk_kunit)]
+    pub(super) fn as_mut_ptr(&self) -> Option<*mut u8> {
+        (!self.may_fault).then_some(self.addr as *mut u8)
+    }
+
     /// Returns true if there are no bytes.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
@@ -373,11 +386,6 @@ mod tests {
         /// The first address.
         pub(crate) const fn addr(&self) -> usize {
             self.addr
-        }
-
-        /// The number of bytes.
-        pub(crate) const fn len(&self) -> usize {
-            self.len
         }
 
         /// Reads as many bytes into `to` as fit, and returns their number.

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TCP sockets of the kernel, for sys/tcp.rs. */
+#include <linux/bvec.h>
+#include <linux/crc32.h>
+#include <linux/net.h>
+#include <linux/sched/mm.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/socket.h>
+#include <linux/tcp.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "../shim.h"
+
+/*
+ * A socket, and its owner in Rust, which is notified of the socket's events.
+ * The socket's sk_user_data points here while there is an owner; sk_callback_lock
+ * guards both.
+ */
+struct ndk_tcp {
+	struct socket *sock;
+	void *owner;
+	ndk_tcp_event_fn event;
+	bool listens;
+	/* that a call has met, and taken from the socket */
+	int error;
+	/* of the socket, before it came here */
+	void (*data_ready)(struct sock *sk);
+	void (*state_change)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+};
+
+/* NULL for a socket without an owner here.  The caller has the callback lock. */
+static struct ndk_tcp *ndk_tcp_of(const struct sock *sk)
+{
+	uintptr_t data = (uintptr_t)rcu_dereference_check(__sk_user_data(sk),
+				lockdep_is_held(&sk->sk_callback_lock));
+
+	/* A map of BPF has this tag, and one of its own. */
+	if ((data & ~SK_USER_DATA_PTRMASK) != SK_USER_DATA_NOCOPY)
+		return NULL;
+	return (struct ndk_tcp *)(data & SK_USER_DATA_PTRMASK);
+}
+
+static void ndk_tcp_notify(struct sock *sk, u32 what)
+{
+	struct ndk_tcp *tcp;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	tcp = ndk_tcp_of(sk);
+	/* A call may take the error from the socket. */
+	if (tcp && what == NDK_TCP_CHANGED && READ_ONCE(sk->sk_err))
+		WRITE_ONCE(tcp->error, -READ_ONCE(sk->sk_err));
+	/* Where a connection comes, that is locked, and its listener is not. */
+	if (tcp && tcp->listens && what == NDK_TCP_READABLE)
+		what = NDK_TCP_ARRIVED;
+	if (tcp)
+		tcp->event(tcp->owner, tcp, what);
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+static void ndk_tcp_data_ready(struct sock *sk)
+{
+	ndk_tcp_notify(sk, NDK_TCP_READABLE);
+}
+
+static void ndk_tcp_state_change(struct sock *sk)
+{
+	ndk_tcp_notify(sk, NDK_TCP_CHANGED);
+}
+
+static void ndk_tcp_write_space(struct sock *sk)
+{
+	struct socket *sock = sk->sk_socket;
+
+	/* As TCP's own: room for a few bytes is none. */
+	if (!sock || !__sk_stream_is_writeable(sk, 1))
+		return;
+	clear_bit(SOCK_NOSPACE, &sock->flags);
+	ndk_tcp_notify(sk, NDK_TCP_WRITABLE);
+}
+
+/* Takes over @sock, or releases it. */
+static struct ndk_tcp *ndk_tcp_wrap(struct socket *sock)
+{
+	struct ndk_tcp *tcp = kzalloc_obj(*tcp);
+	struct sock *sk = sock->sk;
+
+	if (!tcp) {
+		sock_release(sock);
+		return ERR_PTR(-ENOMEM);
+	}
+	tcp->sock = sock;
+	tcp->data_ready = sk->sk_data_ready;
+	tcp->state_change = sk->sk_state_change;
+	tcp->write_space = sk->sk_write_space;
+	/* Storage may wait for what this socket sends: no I/O for its memory. */
+	sk->sk_allocation = GFP_ATOMIC;
+	sk->sk_use_task_frag = false;
+	tcp_sock_set_nodelay(sk);
+	return tcp;
+}
+
+/* The socket, and those that it accepts, keep the namespace. */
+struct ndk_tcp *ndk_tcp_new(struct net *net, u16 family)
+{
+	unsigned int noio;
+	struct ndk_tcp *tcp;
+	struct socket *sock;
+	int ret;
+
+	net = maybe_get_net(net ?: &init_net);
+	if (!net)
+		return ERR_PTR(-ENETDOWN);
+	noio = memalloc_noio_save();
+	ret = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (ret) {
+		tcp = ERR_PTR(ret);
+	} else {
+		sk_net_refcnt_upgrade(sock->sk);
+		tcp = ndk_tcp_wrap(sock);
+	}
+	memalloc_noio_restore(noio);
+	put_net(net);
+	return tcp;
+}
+
+/* The caller has the callback lock for writing. */
+static void ndk_tcp_call(struct sock *sk, void (*data_ready)(struct sock *sk),
+			 void (*state_change)(struct sock *sk),
+			 void (*write_space)(struct sock *sk))
+{
+	WRITE_ONCE(sk->sk_data_ready, data_ready);
+	WRITE_ONCE(sk->sk_state_change, state_change);
+	WRITE_ONCE(sk->sk_write_space, write_space);
+}
+
+/*
+ * An owner gets the events from now on, until ndk_tcp_disown().  -EBUSY if another
+ * user of sockets has taken this one.
+ */
+int ndk_tcp_own(struct ndk_tcp *tcp, void *owner, ndk_tcp_event_fn event)
+{
+	struct sock *sk = tcp->sock->sk;
+	int ret = 0;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	if (sk->sk_user_data) {
+		ret = -EBUSY;
+	} else {
+		tcp->owner = owner;
+		tcp->event = event;
+		/* A connection that comes to a listener has no owner yet. */
+		__rcu_assign_sk_user_data_with_flags(sk, tcp,
+						     SK_USER_DATA_NOCOPY);
+		ndk_tcp_call(sk, ndk_tcp_data_ready, ndk_tcp_state_change,
+			     ndk_tcp_write_space);
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+/* No event is under way afterwards, and none follows.  Not from an event. */
+void ndk_tcp_disown(struct ndk_tcp *tcp)
+{
+	struct sock *sk = tcp->sock->sk;
+
+	might_sleep();
+	write_lock_bh(&sk->sk_callback_lock);
+	rcu_assign_sk_user_data(sk, NULL);
+	ndk_tcp_call(sk, tcp->data_ready, tcp->state_change, tcp->write_space);
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* The socket has no owner. */
+void ndk_tcp_free(struct ndk_tcp *tcp)
+{
+	might_sleep();
+	sock_release(tcp->sock);
+	kfree(tcp);
+}
+
+int ndk_tcp_bind(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
+		 u32 len, bool afonly)
+{
+	struct sock *sk = tcp->sock->sk;
+	int ret = 0;
+
+	sock_set_reuseaddr(sk);
+	if (afonly && sk->sk_family == AF_INET6)
+		ret = ip6_sock_set_v6only(sk);
+	return ret ?: kernel_bind(tcp->sock, (struct sockaddr_unsized *)addr, len);
+}
+
+int ndk_tcp_listen(struct ndk_tcp *tcp, u32 backlog)
+{
+	int ret;
+
+	tcp->listens = true;
+	ret = kernel_listen(tcp->sock, min_t(u32, backlog, INT_MAX));
+	if (ret)
+		tcp->listens = false;
+	return ret;
+}
+
+/* 0, or -EINPROGRESS: an event tells the end. */
+int ndk_tcp_connect(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
+		    u32 len)
+{
+	unsigned int noio = memalloc_noio_save();
+	int ret = kernel_connect(tcp->sock, (struct sockaddr_unsized *)addr,
+				 len, O_NONBLOCK);
+
+	memalloc_noio_restore(noio);
+	return ret;
+}
+
+struct ndk_tcp *ndk_tcp_accept(struct ndk_tcp *listener)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct ndk_tcp *tcp = ERR_PTR(-EBUSY);
+	struct socket *sock;
+	int ret = kernel_accept(listener->sock, &sock, O_NONBLOCK);
+
+	if (ret) {
+		tcp = ERR_PTR(ret);
+		goto out;
+	}
+	/* It has the functions of the listener, which are not its own. */
+	write_lock_bh(&sock->sk->sk_callback_lock);
+	if (sock->sk->sk_user_data)
+		ret = -EBUSY;
+	else
+		ndk_tcp_call(sock->sk, listener->data_ready,
+			     listener->state_change, listener->write_space);
+	write_unlock_bh(&sock->sk->sk_callback_lock);
+	if (ret)
+		sock_release(sock);
+	else
+		tcp = ndk_tcp_wrap(sock);
+out:
+	memalloc_noio_restore(noio);
+	return tcp;
+}
+
+/* The address of this end, or of the peer. */
+int ndk_tcp_name(struct ndk_tcp *tcp, bool peer,
+		 struct __kernel_sockaddr_storage *addr)
+{
+	int ret = peer ? kernel_getpeername(tcp->sock, (struct sockaddr *)addr) :
+			 kernel_getsockname(tcp->sock, (struct sockaddr *)addr);
+
+	return min(ret, 0);
+}
+
+/*
+ * A connection ends when the peer has acknowledged nothing, or taken nothing, of
+ * what was sent for @ms, or was silent for as long without that: at least 2 s.
+ */
+void ndk_tcp_watch(struct ndk_tcp *tcp, u32 ms)
+{
+	struct sock *sk = tcp->sock->sk;
+	int seconds = clamp_t(u32, ms / 1000 / 4, 1, MAX_TCP_KEEPIDLE);
+
+	sock_set_keepalive(sk);
+	tcp_sock_set_keepidle(sk, seconds);
+	tcp_sock_set_keepintvl(sk, seconds);
+	/* Of a connection with a user timeout TCP does not count the probes. */
+	tcp_sock_set_user_timeout(sk, clamp_t(u32, ms, 1, INT_MAX));
+}
+
+/* @error gets what has ended the connection, negative; 0 if nothing has. */
+u32 ndk_tcp_state(const struct ndk_tcp *tcp, int *error)
+{
+	const struct sock *sk = tcp->sock->sk;
+	u8 state = READ_ONCE(sk->sk_state);
+
+	/* pairs with tcp_done_with_error() */
+	smp_rmb();
+	*error = -READ_ONCE(sk->sk_err) ?: READ_ONCE(tcp->error);
+	switch (state) {
+	case TCP_SYN_SENT:
+	case TCP_SYN_RECV:
+		return NDK_TCP_OPENING;
+	case TCP_ESTABLISHED:
+	case TCP_FIN_WAIT1:
+	case TCP_FIN_WAIT2:
+		return NDK_TCP_OPEN;
+	case TCP_LISTEN:
+		return NDK_TCP_LISTENS;
+	case TCP_CLOSE_WAIT:
+	case TCP_LAST_ACK:
+	case TCP_CLOSING:
+		return NDK_TCP_ENDED;
+	default:
+		return NDK_TCP_CLOSED;
+	}
+}
+
+/* Payload of a TCP segment now. */
+u32 ndk_tcp_segment(const struct ndk_tcp *tcp)
+{
+	return READ_ONCE(tcp_sk(tcp->sock->sk)->mss_cache);
+}
+
+/*
+ * Sends a part of @page without a copy: the bytes may not change any more.
+ * Returns their number, or -EAGAIN: an event tells of room.
+ */
+int ndk_tcp_send(struct ndk_tcp *tcp, struct page *page, u32 offset, u32 len,
+		 bool more)
+{
+	struct msghdr msg = {
+		.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_SPLICE_PAGES |
+			     (more ? MSG_MORE : 0),
+	};
+	struct bio_vec part;
+	int ret;
+
+	bvec_set_page(&part, page, len, offset);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &part, 1, len);
+	ret = sock_sendmsg(tcp->sock, &msg);
+	/* -EPIPE is the answer behind any end. */
+	if (ret < 0 && ret != -EAGAIN && ret != -EPIPE)
+		WRITE_ONCE(tcp->error, ret);
+	return ret;
+}
+
+struct ndk_tcp_reader {
+	void *arg;
+	ndk_tcp_read_fn read;
+};
+
+static int ndk_tcp_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			 unsigned int offset, size_t len)
+{
+	struct ndk_tcp_reader *reader = desc->arg.data;
+	u32 used;
+
+	/* TCP offers the rest of a piece once more. */
+	if (!desc->count)
+		return 0;
+	used = reader->read(reader->arg, skb, offset, len);
+	/* A piece that is not used up ends the reading. */
+	if (used < len)
+		desc->count = 0;
+	return used;
+}
+
+/*
+ * Calls @read for one piece after the other until it leaves some of one.  Within
+ * an event; elsewhere, where it may sleep, through ndk_tcp_read().  -EPROTO for
+ * urgent data, before which a stream stands still.
+ */
+int ndk_tcp_read_locked(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read)
+{
+	struct ndk_tcp_reader reader = { .arg = arg, .read = read };
+	read_descriptor_t desc = { .arg.data = &reader, .count = 1 };
+	struct sock *sk = tcp->sock->sk;
+	int ret = tcp_read_sock(sk, &desc, ndk_tcp_actor);
+
+	return ret >= 0 && tcp_sk(sk)->urg_data ? -EPROTO : ret;
+}
+
+int ndk_tcp_read(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read)
+{
+	int ret;
+
+	lock_sock(tcp->sock->sk);
+	ret = ndk_tcp_read_locked(tcp, arg, read);
+	release_sock(tcp->sock->sk);
+	return ret;
+}
+
+/* The peer reads the end of the stream behind the last byte. */
+int ndk_tcp_end(struct ndk_tcp *tcp)
+{
+	return kernel_sock_shutdown(tcp->sock, SHUT_WR);
+}
+
+/* The release that follows resets the connection. */
+void ndk_tcp_reset_on_release(struct ndk_tcp *tcp)
+{
+	sock_no_linger(tcp->sock->sk);
+}
+
+/* Pages for ndk_tcp_send(): 2^@order, or one. @order gets what it is. */
+struct page *ndk_tcp_pages(u32 *order)
+{
+	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	struct page *page;
+
+	/* Larger ones are a convenience: none of the reserve. */
+	page = alloc_pages(GFP_NOWAIT | __GFP_COMP | __GFP_NOWARN, *order);
+	if (page)
+		return page;
+	*order = 0;
+	return alloc_page(gfp);
+}
+
+void ndk_tcp_pages_put(struct page *page)
+{
+	put_page(page);
+}
+
+int ndk_skb_copy(const struct sk_buff *skb, u32 offset, void *to, u32 len)
+{
+	return skb_copy_bits(skb, offset, to, len);
+}
+
+/*
+ * CRC32C as a continuation of @crc, which is 0 at first.  False if not all bytes
+ * could be read, as those of a device's memory.
+ */
+bool ndk_skb_crc32c(struct sk_buff *skb, u32 offset, u32 len, u32 *crc)
+{
+	struct skb_seq_state state;
+	const u8 *data;
+	u32 done = 0, part, sum = ~*crc;
+
+	skb_prepare_seq_read(skb, offset, offset + len, &state);
+	while (done < len && (part = skb_seq_read(done, &data, &state))) {
+		/* A part may have more than was asked for. */
+		part = min(part, len - done);
+		sum = crc32c(sum, data, part);
+		done += part;
+	}
+	skb_abort_seq_read(&state);
+	*crc = ~sum;
+	return done == len;
+}
+
+/* The same of memory. */
+u32 ndk_tcp_crc32c(const void *data, u32 len, u32 crc)
+{
+	return ~crc32c(~crc, data, len);
+}
