@@ -134,6 +134,9 @@ wait_for() {
 	done
 }
 
+# is_own_kernel: one of the project's, which have the patches of docs/found.
+is_own_kernel() { [[ $(uname -r) == *-ndk ]]; }
+
 # ended PID: whether a background process is over.
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
