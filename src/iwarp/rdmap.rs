@@ -24,6 +24,8 @@ pub(crate) mod queue {
     pub(crate) const ATOMIC_RESPONSE: u32 = 3;
     /// Acknowledgements of ndk.
     pub(crate) const ACKNOWLEDGE: u32 = 4;
+    /// The number of queues.
+    pub(crate) const COUNT: usize = ACKNOWLEDGE as usize + 1;
 }
 
 /// The kind of a message.

@@ -69,8 +69,7 @@ pub(crate) trait Sink {
     fn place(&mut self, bytes: &mut Self::Bytes, len: usize) -> Result<(), Cause>;
 
     /// A message is whole, and its CRC matches; that of a Terminate longer than any is not looked at.
-    /// The sink may ask to wait: then the message is
-    /// delivered again.
+    /// The sink may ask to wait: then the message is delivered again.
     fn deliver(&mut self, message: &Message) -> Result<Progress, Cause>;
 }
 
@@ -210,11 +209,6 @@ impl Receiver {
                 }
             }
         }
-    }
-
-    /// Ends the stream: no byte after this is used.
-    pub(crate) fn end(&mut self) {
-        self.state = State::Over;
     }
 
     /// Returns true if all bytes so far make whole FPDUs, or a Terminate has come: there a stream may

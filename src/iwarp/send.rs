@@ -118,12 +118,9 @@ impl Message {
     }
 }
 
-/// Untagged queues, each with numbers of its own.
-const QUEUES: usize = rdmap::queue::ACKNOWLEDGE as usize + 1;
-
 /// The numbers of the messages that one side of a connection has sent.
 pub(crate) struct Sender {
-    next: [u32; QUEUES],
+    next: [u32; rdmap::queue::COUNT],
     /// The peer is ndk.
     extended: bool,
 }
@@ -133,7 +130,7 @@ impl Sender {
     /// or another.
     pub(crate) const fn new(extended: bool) -> Self {
         Self {
-            next: [1; QUEUES],
+            next: [1; rdmap::queue::COUNT],
             extended,
         }
     }
@@ -418,7 +415,7 @@ mod tests {
         ] {
             let mut sender = Sender::new(false);
             assert!(sender.begin(message).is_none());
-            assert_eq!(sender.next, [1; QUEUES]);
+            assert_eq!(sender.next, [1; rdmap::queue::COUNT]);
             assert!(Sender::new(true).begin(message).is_some());
         }
     }

@@ -63,9 +63,6 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Untagged queues, each with an order of its own.
-const QUEUES: usize = rdmap::queue::ACKNOWLEDGE as usize + 1;
-
 /// The longest payload that is collected, in bytes.
 pub(crate) const MAX_COLLECTED: usize = AtomicRequest::LEN;
 
@@ -73,7 +70,7 @@ const _: () = assert!(terminate::MAX_LEN <= MAX_COLLECTED);
 
 /// The state of the peer's messages, as far as their headers show it.
 pub(crate) struct Validator {
-    orders: [Order; QUEUES],
+    orders: [Order; rdmap::queue::COUNT],
     /// The kinds of the unfinished messages, tagged and untagged: the segments of two messages do
     /// not mix.
     tagged: Option<Opcode>,
@@ -86,7 +83,7 @@ impl Validator {
     /// The state at the start, with a peer that is ndk or with another.
     pub(crate) const fn new(extended: bool) -> Self {
         Self {
-            orders: [Order::new(); QUEUES],
+            orders: [Order::new(); rdmap::queue::COUNT],
             tagged: None,
             untagged: None,
             extended,
