@@ -36,11 +36,13 @@ use crate::{
     engine::{
         cm::{
             AddressError,
+            Carrier,
             ConnectError,
             ConnectParams,
             ConnectRequest,
             ConnectionEvents,
             ConnectionManager,
+            Initiator,
             Listener,
             ListenerEvents,
             Timeouts, //
@@ -84,6 +86,20 @@ pub(crate) struct Answer {
     pub(crate) status: Result<(u32, u32), Status>,
     /// The first bytes of the private data that came along, and their full number.
     pub(crate) data: ([u8; 8], usize),
+}
+
+impl Answer {
+    /// The answer with that status and private data.
+    pub(crate) fn new(status: Result<ReadLimits, Status>, data: &[u8]) -> Self {
+        let mut head = [0; 8];
+        for (to, from) in head.iter_mut().zip(data) {
+            *to = *from;
+        }
+        Self {
+            status: status.map(|limits| (limits.inbound, limits.outbound)),
+            data: (head, data.len()),
+        }
+    }
 }
 
 /// The behaviour of a side that is notified.
@@ -170,14 +186,7 @@ impl ConnectionLog {
     }
 
     fn note(&self, status: Result<ReadLimits, Status>, data: &[u8]) {
-        let mut head = [0; 8];
-        for (to, from) in head.iter_mut().zip(data) {
-            *to = *from;
-        }
-        *self.answer.lock() = Some(Answer {
-            status: status.map(|limits| (limits.inbound, limits.outbound)),
-            data: (head, data.len()),
-        });
+        *self.answer.lock() = Some(Answer::new(status, data));
         if let Some(victim) = &self.habits.victim {
             victim.fail();
         }
@@ -352,9 +361,14 @@ impl ConnectionFixture {
 
     /// A fixture without listeners, with these timeouts of requests. May sleep.
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
+        Self::over(None, timeouts)
+    }
+
+    /// A fixture without listeners, with a carrier to other hosts. May sleep.
+    pub(crate) fn over(carrier: Option<Arc<dyn Carrier>>, timeouts: Timeouts) -> Result<Self> {
         let engine_host = EngineHost::new(RNR_MS)?;
         let cm_fixture = Self {
-            cm: ConnectionManager::new(direct::connect, patient(timeouts))?,
+            cm: ConnectionManager::new(direct::connect, carrier, patient(timeouts))?,
             active: engine_host.end(&EndAttr::PLAIN)?,
             passive: engine_host.end(&EndAttr::PLAIN)?,
             listener_logs: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
@@ -390,7 +404,7 @@ impl ConnectionFixture {
     }
 
     /// The parameters of the active side's request.
-    pub(crate) fn ask(&self, log: &Arc<ConnectionLog>) -> Result<ConnectParams> {
+    pub(crate) fn ask(&self) -> Result<ConnectParams> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
         Ok(ConnectParams {
@@ -398,13 +412,11 @@ impl ConnectionFixture {
             local: at(ELSEWHERE, 1234),
             remote: at(HERE, PORT),
             remote_is_here: true,
-            qp: self.active.qp.clone(),
             limits: ReadLimits {
                 inbound: 3,
                 outbound: 7,
             },
             private_data,
-            events: log.clone(),
             wants_confirmation: false,
             retries_when_full: false,
         })
@@ -412,7 +424,7 @@ impl ConnectionFixture {
 
     /// Submits the request of the active side.
     pub(crate) fn connect(&self, log: &Arc<ConnectionLog>) -> Result<Arc<ConnectRequest>> {
-        self.submit(self.ask(log)?)
+        self.submit(log, self.ask()?)
     }
 
     /// Submits a request that the active side confirms, if the passive side waits for that.
@@ -420,14 +432,22 @@ impl ConnectionFixture {
         &self,
         log: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
-        let mut ask = self.ask(log)?;
+        let mut ask = self.ask()?;
         ask.wants_confirmation = true;
-        self.submit(ask)
+        self.submit(log, ask)
     }
 
-    /// Makes a request of `ask` and takes it to the listener.
-    pub(crate) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
-        let request = self.cm.make_request(ask)?;
+    /// Makes a request of `ask`, with the active side's queue pair, and takes it to the listener.
+    pub(crate) fn submit(
+        &self,
+        log: &Arc<ConnectionLog>,
+        ask: ConnectParams,
+    ) -> Result<Arc<ConnectRequest>> {
+        let initiator = Initiator::Local {
+            qp: self.active.qp.clone(),
+            events: log.clone(),
+        };
+        let request = self.cm.make_request(initiator, ask)?;
         self.cm.submit(&request);
         Ok(request)
     }

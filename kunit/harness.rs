@@ -77,7 +77,10 @@ use crate::{
         }, //
     },
     sys::{
-        clock,
+        clock::{
+            self,
+            StoppedClock, //
+        },
         event::Event,
         netdev::NetDev,
         sge::{
@@ -164,6 +167,15 @@ pub(crate) fn came_in_time(event: &Event) -> bool {
         kunit_note!("waited in vain");
     }
     came
+}
+
+/// Lets `ms` milliseconds of a stopped clock pass; returns true if `is_so` before the last of them.
+pub(crate) fn is_early(clock: &StoppedClock, ms: u32, is_so: impl Fn() -> bool) -> bool {
+    clock.pass(ms - 1);
+    sleep(20);
+    let early = is_so();
+    clock.pass(1);
+    early
 }
 
 /// Sleeps for `ms` milliseconds.

@@ -3,6 +3,7 @@
 //! The fixtures of all suites, and the suites that cross modules.
 
 pub(crate) mod buffer;
+pub(crate) mod carrier_fixture;
 pub(crate) mod connection_fixture;
 mod context;
 mod counting;

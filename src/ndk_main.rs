@@ -99,7 +99,7 @@ impl kernel::Module for Ndk {
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
         let devices = DeviceList::new()?;
-        let cm = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
+        let cm = ConnectionManager::new(direct::connect, None, Timeouts::DEFAULT)?;
         let verbs_context = verbs::VerbsContext {
             host: host.clone(),
             cm: cm.clone(),

@@ -120,7 +120,7 @@ impl TestHost {
         let host = Host::new(attr.rnr_ms)?;
         let netdev = NetDev::loopback()?;
         let net = Net::FIRST.cookie();
-        let cm = ConnectionManager::new(attr.connect_fn, patient(attr.timeouts))?;
+        let cm = ConnectionManager::new(attr.connect_fn, None, patient(attr.timeouts))?;
         let device = RdmaDevice::new(host.clone(), NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;

@@ -18,16 +18,20 @@
 //! out. Each side's `Endpoint` reports `closed` once, and only after the connection was reported
 //! up.
 //!
-//! For an address that no listener of this host serves, [`ConnectionManager::submit`] chooses the
-//! error for the user. A transport for the wire will be asked at that point.
+//! For an address that no listener of this host serves, and that is not of this host, the
+//! [`Carrier`] is asked: `carrier.rs`. Without a carrier, [`ConnectionManager::submit`] chooses the
+//! error for the user.
 //!
 //! Context: process, but for
 //! [`LinkOwner::disconnected`](super::transport::LinkOwner::disconnected), softirq work and the
-//! timers. Lock order: `listeners`, then `open`; the state of a request, its offers, the requests
-//! that wait at a listener and the state of a side are leaves. Listeners are notified of requests
-//! under `listeners`; all other events come under none of these locks.
+//! timers. Lock order: `listeners`, then `open`; the state of a request, its offers, its dial, the
+//! requests that wait at a listener, its remote listener and the state of a side are leaves.
+//! Listeners are notified of requests under `listeners`; all other events come under none of these
+//! locks.
 
+mod active;
 mod address;
+mod carrier;
 mod endpoint;
 mod inject;
 mod listen;
@@ -49,16 +53,22 @@ use kernel::rbtree::{
     RBTreeNode, //
 };
 
-use self::{
-    address::AddressTable,
-    listeners::Listeners, //
+#[cfg(ndk_kunit)]
+pub(crate) use self::carrier::{
+    Dial,
+    RemoteAnswer,
+    RemoteInitiator,
+    RemoteListener,
+    TransportEnd, //
 };
 pub(crate) use self::{
+    active::Initiator,
     address::{
         AddressError,
         Reservation,
         Route, //
     },
+    carrier::Carrier,
     listener::{
         Listener,
         ListenerEvents, //
@@ -68,6 +78,10 @@ pub(crate) use self::{
         ConnectRequest,
         ConnectionGone, //
     }, //
+};
+use self::{
+    address::AddressTable,
+    listeners::Listeners, //
 };
 use super::{
     inject::SiteKind,
@@ -131,6 +145,8 @@ pub(crate) trait ConnectionEvents: Send + Sync {
 #[pin_data]
 pub(crate) struct ConnectionManager {
     connect_fn: ConnectFn,
+    /// The way to other hosts; `None` connects this host alone.
+    carrier: Option<Arc<dyn Carrier>>,
     timeouts: Timeouts,
     addresses: Arc<AddressTable>,
     #[pin]
@@ -156,10 +172,8 @@ pub(crate) struct ConnectParams {
     pub(crate) remote: SocketAddr,
     /// True if the remote address is one of this host, in this namespace.
     pub(crate) remote_is_here: bool,
-    pub(crate) qp: Arc<QueuePair>,
     pub(crate) limits: ReadLimits,
     pub(crate) private_data: KVec<u8>,
-    pub(crate) events: Arc<dyn ConnectionEvents>,
     /// True if the active side wants the last word, by [`ConnectRequest::confirm`].
     pub(crate) wants_confirmation: bool,
     /// True if a request is offered again to a listener that has no room, until the time for the
@@ -168,12 +182,18 @@ pub(crate) struct ConnectParams {
 }
 
 impl ConnectionManager {
-    /// A connection manager without listeners. May sleep. `ENOMEM` when there is no memory.
-    pub(crate) fn new(connect_fn: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
+    /// A connection manager without listeners. Without a carrier it connects this host alone. May
+    /// sleep. `ENOMEM` when there is no memory.
+    pub(crate) fn new(
+        connect_fn: ConnectFn,
+        carrier: Option<Arc<dyn Carrier>>,
+        timeouts: Timeouts,
+    ) -> Result<Arc<Self>> {
         let addresses = AddressTable::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 connect_fn,
+                carrier,
                 timeouts,
                 addresses,
                 listeners <- new_mutex!(Listeners::new()),
@@ -199,10 +219,13 @@ impl ConnectionManager {
     /// A request holds the events of both sides: a side drops a request that it no longer needs.
     pub(crate) fn make_request(
         self: &Arc<Self>,
+        initiator: Initiator,
         params: ConnectParams,
     ) -> Result<Arc<ConnectRequest>> {
-        params.qp.device().may_make(SiteKind::Connection)?;
-        let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
+        if let Initiator::Local { qp, .. } = &initiator {
+            qp.device().may_make(SiteKind::Connection)?;
+        }
+        let request = ConnectRequest::new(initiator, params, self.clone(), self.next_number())?;
         let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
         // The number is new.
         let _ = self.open.lock().requests.insert(node);

@@ -142,7 +142,7 @@ impl Host {
     }
 
     /// Counts a side of a connection until the result is dropped. Any context.
-    pub(super) fn add_side(self: &Arc<Self>) -> Side {
+    pub(crate) fn add_side(self: &Arc<Self>) -> Side {
         self.sides.add(1, Relaxed);
         Side(self.clone())
     }
@@ -181,9 +181,10 @@ impl Host {
     }
 }
 
-/// A side of a connection that has yet to be notified of the end. The end of the module waits until
-/// the work or timer that has this drops it.
-pub(super) struct Side(Arc<Host>);
+/// A side of a connection that has yet to be notified of the end, or an initiator of another host
+/// that has yet to be answered. The end of the module waits until the work or timer that has this
+/// drops it.
+pub(crate) struct Side(Arc<Host>);
 
 impl Drop for Side {
     fn drop(&mut self) {

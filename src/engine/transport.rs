@@ -24,7 +24,7 @@ impl ConnectionId {
     }
 }
 
-/// The carrier of the requests of a connected queue pair to its peer.
+/// Carries the requests of a connected queue pair to its peer.
 ///
 /// A transport has two ends; a queue pair knows its transport and its own end. The transport may be
 /// late: its queue pairs may have other connections by now. So it names its connection, and

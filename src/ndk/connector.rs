@@ -41,7 +41,8 @@ use crate::{
         cm::{
             ConnectError,
             ConnectParams,
-            ConnectRequest, //
+            ConnectRequest,
+            Initiator, //
         },
         transport::ReadLimits, //
     },
@@ -412,12 +413,8 @@ impl Object<Connector> {
         let device = self.device();
         let (route, shared) = route(&self.owner, source, remote)?;
         let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
-        let mut state = self.inner.state.lock();
-        let Some((qp, _)) = &state.attempt.qp else {
-            return Err(NtStatus::CANCELLED);
-        };
-        let qp = qp.engine().clone();
-        drop(state);
+        let qp = self.inner.state.lock().attempt.qp();
+        let qp = qp.ok_or(NtStatus::CANCELLED)?.engine().clone();
         let local = route.from().addr();
         let events = Arc::new(LinkEvents(self.inner.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
@@ -425,16 +422,16 @@ impl Object<Connector> {
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
-            qp,
             limits,
             wants_confirmation: true,
             // A full backlog is a refusal (CONN-02).
             retries_when_full: false,
             private_data,
-            events,
         };
-        let request = self.owner.cm.make_request(ask).map_err(no_memory)?;
-        state = self.inner.state.lock();
+        let initiator = Initiator::Local { qp, events };
+        let made = self.owner.cm.make_request(initiator, ask);
+        let request = made.map_err(no_memory)?;
+        let mut state = self.inner.state.lock();
         state.attempt.request = Some(request.clone());
         state.local = Some(local);
         state.remote = Some(remote);

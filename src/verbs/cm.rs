@@ -23,6 +23,7 @@ use crate::{
             ConnectRequest,
             ConnectionEvents,
             ConnectionGone,
+            Initiator,
             Listener,
             ListenerEvents, //
         },
@@ -116,18 +117,21 @@ impl CmOperations<Verbs> for Qp {
         };
         let events = Arc::new(events, GFP_KERNEL)?;
         self.begin_connect()?;
-        let made = self.cm.make_request(ConnectParams {
+        let initiator = Initiator::Local {
+            qp: self.engine.clone(),
+            events,
+        };
+        let params = ConnectParams {
             net: params.net.cookie(),
             local,
             remote,
             remote_is_here: params.net.is_local_addr(remote.ip()),
-            qp: self.engine.clone(),
             limits,
             private_data,
-            events,
             wants_confirmation: false,
             retries_when_full: true,
-        });
+        };
+        let made = self.cm.make_request(initiator, params);
         // The queue pair can take the request back from here on, before an answer is possible.
         let is_wanted = self.end_connect(made.as_ref().ok().map(|pending| pending.number));
         let pending = made?;

@@ -2,9 +2,9 @@
 
 //! Injected faults of a connection that is being made, and of the report of its end.
 //!
-//! A connect meets the faults of the active side's device; the report of an end meets those of the
-//! device of the side that is notified. An answer that the active side has to confirm (NDKPI) is
-//! not dropped, nor is a refusal.
+//! A connect meets the faults of the active side's device, and one of another host meets none; the
+//! report of an end meets those of the device of the side that is notified. An answer that the
+//! active side has to confirm (NDKPI) is not dropped, nor is a refusal.
 //!
 //! Context: process, but for [`Endpoint::close_is_late`].
 //!
@@ -39,17 +39,18 @@ fn inject(qp: &QueuePair, fault: Fault, what: SiteKind) -> Option<Hit> {
 }
 
 impl ConnectRequest {
+    /// A request of a remote initiator meets no fault.
     fn inject(&self, fault: Fault, what: SiteKind) -> Option<Hit> {
-        inject(&self.params.qp, fault, what)
+        inject(&self.active.local()?.qp, fault, what)
     }
 
     /// Returns true if the answer to the request gets lost: both sides are connected, and the
     /// active one gives up when its time is over.
     #[cold]
-    pub(super) fn drops_reply(&self) -> bool {
+    pub(super) fn drops_reply(&self, active: &Arc<Endpoint>) -> bool {
         let hit = self.inject(Fault::DropEvent, SiteKind::Reply);
         if let Some(hit) = &hit {
-            self.active.lose_reply(match hit.usec {
+            active.lose_reply(match hit.usec {
                 0 => self.cm.timeouts.answer_ms,
                 usec => ms(usec),
             });

@@ -46,7 +46,7 @@ impl ConnectionManager {
     /// [`AddressError::InUse`] if another listener has the port, or the address is reserved on this
     /// device; [`AddressError::NoMemory`].
     pub(crate) fn listen(
-        &self,
+        self: &Arc<Self>,
         net: u64,
         at: SocketAddr,
         events: KBox<dyn ListenerEvents>,
@@ -58,7 +58,7 @@ impl ConnectionManager {
     /// reservation. May sleep. As [`ConnectionManager::listen`], but one reserved address has one
     /// listener.
     pub(crate) fn listen_on(
-        &self,
+        self: &Arc<Self>,
         held: Arc<Reservation>,
         events: KBox<dyn ListenerEvents>,
     ) -> Result<Arc<Listener>, AddressError> {
@@ -66,7 +66,7 @@ impl ConnectionManager {
     }
 
     fn add_listener(
-        &self,
+        self: &Arc<Self>,
         net: u64,
         at: SocketAddr,
         held: Option<Arc<Reservation>>,
@@ -87,6 +87,8 @@ impl ConnectionManager {
         }
         let added = listeners.add(listener.clone());
         added.map_err(|_| AddressError::NoMemory)?;
+        drop(listeners);
+        self.take_connections(&listener);
         Ok(listener)
     }
 

@@ -21,6 +21,7 @@ use kernel::sync::atomic::{
 
 use super::{
     address::address,
+    carrier::RemoteListener,
     waiting::Waiting,
     ConnectParams,
     ConnectRequest,
@@ -100,19 +101,22 @@ pub(crate) trait ListenerEvents: Send + Sync {
 #[pin_data]
 pub(crate) struct Listener {
     /// The identity of the network namespace.
-    net: u64,
+    pub(crate) net: u64,
     /// The address; an unspecified one stands for all addresses of the device.
-    pub(super) at: SocketAddr,
+    pub(crate) at: SocketAddr,
     /// Numbers go up in the order in which listeners began.
     number: NonZeroUsize,
     /// The reservation of the address, if there is one, as long as the listener listens.
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
     is_over: AtomicFlag,
+    /// Takes connections of other hosts until the listener ends.
+    #[pin]
+    pub(super) remote: SpinLockIrq<Option<KBox<dyn RemoteListener>>>,
     /// Requests that found no room.
     #[pin]
     pub(super) waiting: Waiting,
-    pub(super) events: KBox<dyn ListenerEvents>,
+    pub(crate) events: KBox<dyn ListenerEvents>,
 }
 
 impl Listener {
@@ -132,6 +136,7 @@ impl Listener {
                 number,
                 held <- new_spinlock_irq!(held),
                 is_over: AtomicFlag::new(false),
+                remote <- new_spinlock_irq!(None),
                 waiting <- Waiting::new(),
                 events,
             }),
@@ -163,9 +168,11 @@ impl Listener {
         self.held.lock().is_some()
     }
 
-    /// Ends listening. A request may hold the listener for longer.
+    /// Ends listening. A request may hold the listener for longer. May sleep.
     pub(super) fn end(&self) {
         self.is_over.store(true, Release);
+        let remote = self.remote.lock().take();
+        drop(remote);
         let held = self.held.lock().take();
         drop(held);
     }

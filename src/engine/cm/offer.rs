@@ -92,6 +92,11 @@ impl ConnectRequest {
         found.unwrap_or(false)
     }
 
+    /// Returns true if a listener has declined the request.
+    pub(super) fn was_declined(&self) -> bool {
+        self.offers.lock().declined.is_some()
+    }
+
     /// The number of the last offer, if its listener listens no more.
     pub(super) fn orphaned_offer(&self) -> Option<NonZeroUsize> {
         self.with_offered(|offered| offered.listener.is_over().then_some(offered.number))
@@ -158,7 +163,7 @@ impl ConnectRequest {
     fn offer_soon(self: &Arc<Self>) {
         self.offers.lock().is_due = true;
         // An item that is queued already has yet to run.
-        let _ = self.params.qp.device().host.threads.enqueue(self.clone());
+        let _ = self.active.host().threads.enqueue(self.clone());
     }
 
     /// Makes the timer offer the request next, in `ms` milliseconds, whether or not it has its
@@ -208,7 +213,8 @@ impl Listener {
 }
 
 impl ConnectionManager {
-    /// Offers a new request to the listener that fits best, or answers it.
+    /// Offers a new request to the listener that fits best, or lets the carrier connect it, or
+    /// answers it. May sleep.
     pub(crate) fn submit(&self, request: &Arc<ConnectRequest>) {
         request.answer_within(self.timeouts.answer_ms);
         if inject::is_on() && self.submit_to_faults(request) {
@@ -254,6 +260,9 @@ impl ConnectionManager {
             Some((_, Turn::Notified | Turn::Waits)) => return,
             Some((listener, Turn::Refused)) => (Status::Refused, Some(listener)),
             None => {
+                if self.dial(request) {
+                    return;
+                }
                 let last = last.filter(|_| if_none == Status::Refused);
                 (if_none, last.map(|offered| offered.listener))
             }

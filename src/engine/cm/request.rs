@@ -24,6 +24,14 @@ use kernel::{
 };
 
 use super::{
+    active::{
+        Active,
+        Initiator, //
+    },
+    carrier::{
+        DialState,
+        TransportEnd, //
+    },
     endpoint::Endpoint,
     offer::Offers,
     ConnectParams,
@@ -74,11 +82,11 @@ pub(crate) enum ConnectError {
 }
 
 /// The passive side and the limits of an accept.
-struct Acceptance {
-    endpoint: Arc<Endpoint>,
+pub(super) struct Acceptance {
+    pub(super) endpoint: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
-    passive_limits: ReadLimits,
-    active_limits: ReadLimits,
+    pub(super) passive_limits: ReadLimits,
+    pub(super) active_limits: ReadLimits,
 }
 
 enum RequestState {
@@ -89,7 +97,7 @@ enum RequestState {
     Decided { abandoned: bool },
     /// The passive side has accepted; the active side has yet to confirm.
     Accepted(Acceptance),
-    /// Both sides were connected.
+    /// The sides of this host were connected.
     Connected,
     /// The accepted connection did not come up.
     Over(ConnectError),
@@ -109,7 +117,9 @@ pub(crate) struct ConnectRequest {
     pub(super) cm: Arc<ConnectionManager>,
     /// Names the request for the active side as long as it is not decided.
     pub(crate) number: NonZeroUsize,
-    pub(super) active: Arc<Endpoint>,
+    pub(super) active: Active,
+    #[pin]
+    pub(super) dial: SpinLockIrq<DialState>,
     #[pin]
     pub(super) offers: SpinLockIrq<Offers>,
     #[pin]
@@ -126,17 +136,19 @@ impl_has_work! {
 
 impl ConnectRequest {
     pub(super) fn new(
+        initiator: Initiator,
         params: ConnectParams,
         cm: Arc<ConnectionManager>,
         number: NonZeroUsize,
     ) -> Result<Arc<Self>> {
-        let active = Endpoint::new(params.qp.clone(), params.events.clone())?;
+        let active = Active::new(initiator)?;
         Arc::pin_init(
             pin_init!(Self {
                 params,
                 cm,
                 number,
                 active,
+                dial <- new_spinlock_irq!(DialState::default()),
                 offers <- new_spinlock_irq!(Offers::default()),
                 pending <- new_spinlock_irq!(Pending {
                     state: RequestState::Open,
@@ -193,6 +205,15 @@ impl ConnectRequest {
 
     /// Takes the right to decide. Returns true for the first caller alone.
     fn take_decision(&self) -> bool {
+        self.take_decision_and(true)
+    }
+
+    /// As [`ConnectRequest::take_decision`], for the carrier that connects the request.
+    pub(super) fn take_carriers_decision(&self) -> bool {
+        self.take_decision_and(false)
+    }
+
+    fn take_decision_and(&self, cancels_dial: bool) -> bool {
         let mut pending = self.pending.lock();
         if !matches!(pending.state, RequestState::Open) {
             return false;
@@ -202,6 +223,7 @@ impl ConnectRequest {
         self.timer.cancel();
         self.cm.remove_request(self.number);
         self.stop_waiting();
+        self.end_dial(cancels_dial);
         true
     }
 
@@ -209,26 +231,15 @@ impl ConnectRequest {
     pub(super) fn decide(&self, status: Status, private_data: &[u8]) -> bool {
         let decides = self.take_decision();
         if decides {
-            self.count_failure();
-            self.reply_failure(status, private_data);
+            self.refuse(status, private_data);
         }
         decides
     }
 
-    fn count_failure(&self) {
-        let device = self.params.qp.device();
-        device.count(Counter::ConnectFailures, 1);
-    }
-
-    /// Notifies the active side that there is no connection; without the private data if they find
-    /// no room.
-    fn reply_failure(&self, status: Status, private_data: &[u8]) {
-        let events = &self.params.events;
-        let notified = events.reply(Err(status), private_data);
-        if notified.is_err() && events.reply(Err(status), &[]).is_err() {
-            let qp = &self.params.qp;
-            qp.warn(fmt!("the answer to its connect was lost"));
-        }
+    /// Notifies the active side that there is no connection, and counts that.
+    pub(super) fn refuse(&self, status: Status, private_data: &[u8]) {
+        self.active.count_failure();
+        self.active.refuse(status, private_data);
     }
 
     /// Rejects the request, for the passive side.
@@ -283,14 +294,20 @@ impl ConnectRequest {
                 passive_limits: negotiate(limits, self.params.limits),
                 active_limits: negotiate(self.params.limits, limits),
             };
-            match waits {
-                true => self.wait_for_confirmation(acceptance, private_data),
-                false => self.connect_now(&acceptance, private_data),
+            match (&self.active, waits) {
+                (Active::Local(active), true) => {
+                    self.wait_for_confirmation(active, acceptance, private_data)
+                }
+                (Active::Local(active), false) => {
+                    self.connect_now(active, &acceptance, private_data)
+                }
+                (Active::Remote(initiator), _) => {
+                    self.connect_remote(initiator, &acceptance, private_data)
+                }
             }
         });
         if accepted.is_err() {
-            self.count_failure();
-            self.reply_failure(Status::Refused, &[]);
+            self.refuse(Status::Refused, &[]);
         }
         accepted
     }
@@ -298,40 +315,58 @@ impl ConnectRequest {
     /// Connects both sides and notifies them.
     fn connect_now(
         &self,
+        active: &Arc<Endpoint>,
         acceptance: &Acceptance,
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
-        self.attach(acceptance, ConnectError::NotReady, ConnectError::Aborted)?;
-        if inject::is_on() && self.drops_reply() {
-            return Ok(());
-        }
-        let reply = Ok(acceptance.active_limits);
-        if self.params.events.reply(reply, private_data).is_err() {
-            // The active side does not learn that it was connected, so it must not be.
-            self.active.detach();
-            self.params.qp.fail();
-            self.reply_failure(Status::Aborted, &[]);
-            return Ok(());
-        }
-        self.active.up();
+        self.attach(
+            active,
+            acceptance,
+            ConnectError::NotReady,
+            ConnectError::Aborted,
+        )?;
+        self.report_up(active, acceptance.active_limits, private_data);
         Ok(())
     }
 
-    /// Returns true if both sides were connected, even if the connection has ended since.
+    /// Notifies the active side that it is connected. Any context.
+    pub(super) fn report_up(&self, active: &Arc<Endpoint>, limits: ReadLimits, data: &[u8]) {
+        if inject::is_on() && self.drops_reply(active) {
+            return;
+        }
+        if active.events.reply(Ok(limits), data).is_ok() {
+            return active.up();
+        }
+        // The active side does not learn that it was connected, so it must not be.
+        active.detach();
+        active.qp.fail();
+        self.active.refuse(Status::Aborted, &[]);
+    }
+
+    /// Returns true if the sides of this host were connected, even if the connection has ended
+    /// since.
     pub(crate) fn is_connected(&self) -> bool {
         matches!(self.pending.lock().state, RequestState::Connected)
     }
 
     /// Connects the active side; the passive one is connected, or was.
-    fn attach_active(&self, acceptance: &Acceptance, transport: &Arc<dyn Transport>) -> Result {
-        let (active, endpoint) = (&self.params.qp, &acceptance.endpoint);
-        let attached = attach_side(transport, 0, &self.active, acceptance.active_limits);
+    fn attach_active(
+        active: &Arc<Endpoint>,
+        acceptance: &Acceptance,
+        transport: &Arc<dyn Transport>,
+    ) -> Result {
+        let endpoint = &acceptance.endpoint;
+        let first = TransportEnd {
+            transport: transport.clone(),
+            end: 0,
+        };
+        let attached = attach_side(&first, active, acceptance.active_limits);
         if attached.is_err() {
             endpoint.detach();
             endpoint.qp.peer_gone(transport.id());
         } else if !endpoint.qp.is_connected_by(transport.id()) {
             // The passive queue pair failed, and had no peer to notify.
-            active.peer_gone(transport.id());
+            active.qp.peer_gone(transport.id());
         }
         attached
     }
@@ -341,52 +376,69 @@ impl ConnectRequest {
     /// [`ConnectError::NoMemory`] if there is no memory.
     fn attach(
         &self,
+        active: &Arc<Endpoint>,
         acceptance: &Acceptance,
         passive_error: ConnectError,
         active_error: ConnectError,
     ) -> Result<(), ConnectError> {
-        let (active, endpoint) = (&self.params.qp, &acceptance.endpoint);
-        let passive = &endpoint.qp;
-        let transport =
-            (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
-        let attached = attach_side(&transport, 1, endpoint, acceptance.passive_limits);
+        let endpoint = &acceptance.endpoint;
+        let (ours, theirs) = (&active.qp, &endpoint.qp);
+        let transport = (self.cm.connect_fn)(ours, theirs).map_err(|_| ConnectError::NoMemory)?;
+        let second = TransportEnd { transport, end: 1 };
+        let attached = attach_side(&second, endpoint, acceptance.passive_limits);
         attached.map_err(|_| passive_error)?;
-        self.attach_active(acceptance, &transport)
-            .map_err(|_| active_error)?;
-        self.pending.lock().state = RequestState::Connected;
-        for (qp, peer, is_active) in [(active, passive, true), (passive, active, false)] {
-            trace::event!(connect, {
-                let (local, remote) = (self.params.local, self.params.remote);
-                let (src, dst) = match is_active {
-                    true => (local, remote),
-                    false => (remote, local),
-                };
-                let (number, peer) = (qp.params.number, peer.params.number);
-                (qp.device().name(), number, peer, src, dst)
-            });
-        }
+        Self::attach_active(active, acceptance, &second.transport).map_err(|_| active_error)?;
+        self.note_connected();
+        self.trace_connect(ours, Some(theirs), true);
+        self.trace_connect(theirs, Some(ours), false);
         // Requests that one side posted before the other was connected wait for the doorbell.
-        passive.ring_doorbell();
-        active.ring_doorbell();
-        passive.device().count(Counter::Accepts, 1);
-        active.device().count(Counter::Connects, 1);
+        theirs.ring_doorbell();
+        ours.ring_doorbell();
+        theirs.device().count(Counter::Accepts, 1);
+        ours.device().count(Counter::Connects, 1);
         endpoint.events.established(acceptance.passive_limits);
         endpoint.up();
         Ok(())
     }
+
+    /// Notes that the sides of this host are connected. Returns true if the active side has given
+    /// up since the decision. Any context.
+    pub(super) fn note_connected(&self) -> bool {
+        let mut pending = self.pending.lock();
+        let old = core::mem::replace(&mut pending.state, RequestState::Connected);
+        matches!(old, RequestState::Decided { abandoned: true })
+    }
+
+    /// Traces the connect of a queue pair of this host; `peer` is `None` if the peer is one of
+    /// another host. Any context.
+    pub(super) fn trace_connect(
+        &self,
+        qp: &QueuePair,
+        peer: Option<&Arc<QueuePair>>,
+        is_active: bool,
+    ) {
+        trace::event!(connect, {
+            let (local, remote) = (self.params.local, self.params.remote);
+            let (src, dst) = match is_active {
+                true => (local, remote),
+                false => (remote, local),
+            };
+            let peer = peer.map_or(0, |peer| peer.params.number);
+            (qp.device().name(), qp.params.number, peer, src, dst)
+        });
+    }
 }
 
 /// Connects one side, and does not notify it.
-fn attach_side(
-    transport: &Arc<dyn Transport>,
-    end: usize,
+pub(super) fn attach_side(
+    own_end: &TransportEnd,
     side: &Arc<Endpoint>,
     limits: ReadLimits,
 ) -> Result {
     side.count_side();
     let link = Link {
-        transport: transport.clone(),
-        end,
+        transport: own_end.transport.clone(),
+        end: own_end.end,
         owner: side.clone(),
     };
     side.qp.attach(link, limits).inspect_err(|_| side.detach())
@@ -417,7 +469,7 @@ impl Expires for ConnectRequest {
             this.decide(Status::Timeout, &[]);
         } else {
             // An item that is queued already has yet to run.
-            let _ = this.params.qp.device().host.threads.enqueue(this.clone());
+            let _ = this.active.host().threads.enqueue(this.clone());
         }
     }
 }
@@ -432,7 +484,7 @@ impl WorkItem for ConnectRequest {
 
 /// The read limits of one side: outbound no more than the side asks for and the other serves,
 /// inbound no more than the side serves and the other asks for.
-fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
+pub(super) fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
     ReadLimits {
         inbound: own.inbound.min(other.outbound),
         outbound: own.outbound.min(other.inbound),

@@ -115,12 +115,12 @@ mod tests {
             ConnectionLog::new()?,
         );
         let listener_log = cm_fixture.open()?;
-        let mut ask = cm_fixture.ask(&active)?;
+        let mut ask = cm_fixture.ask()?;
         ask.limits = ReadLimits {
             inbound: 0,
             outbound: 4,
         };
-        cm_fixture.submit(ask)?;
+        cm_fixture.submit(&active, ask)?;
         let limits = ReadLimits {
             inbound: 6,
             outbound: 6,
@@ -144,9 +144,9 @@ mod tests {
     fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
         for (here, status) in cases([(true, Status::Refused), (false, Status::Unreachable)]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let mut ask = cm_fixture.ask(&log)?;
+            let mut ask = cm_fixture.ask()?;
             ask.remote_is_here = here;
-            cm_fixture.submit(ask)?;
+            cm_fixture.submit(&log, ask)?;
             kunit_assert_eq!(log.status(), Some(Err(status)));
             kunit_assert_eq!(log.replies.get(), 1);
             kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
@@ -235,9 +235,9 @@ mod tests {
             };
             let listener_log = ListenerLog::with(to, manner)?;
             cm_fixture.listen(at(listen, PORT), &listener_log)?;
-            let mut ask = cm_fixture.ask(&log)?;
+            let mut ask = cm_fixture.ask()?;
             ask.remote = at(to, PORT);
-            let request = cm_fixture.submit(ask)?;
+            let request = cm_fixture.submit(&log, ask)?;
             kunit_assert_eq!(listener_log.requests.get(), asked);
             // The request has the address that was asked for.
             kunit_assert_eq!(request.params.remote, at(to, PORT));
@@ -651,9 +651,9 @@ mod tests {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = ListenerLog::new(device, true)?;
             cm_fixture.listen(at(ANY, PORT), &listener_log)?;
-            let mut ask = cm_fixture.ask(&log)?;
+            let mut ask = cm_fixture.ask()?;
             ask.remote_is_here = here;
-            cm_fixture.submit(ask)?;
+            cm_fixture.submit(&log, ask)?;
             kunit_assert_eq!(listener_log.requests.get(), asked);
             let status = match asked {
                 0 => Status::Unreachable,

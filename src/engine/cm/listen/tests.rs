@@ -190,7 +190,7 @@ mod tests {
 
     /// Listens for `listener_log` at a reserved address.
     fn listen_on(
-        cm: &ConnectionManager,
+        cm: &Arc<ConnectionManager>,
         held: &Arc<Reservation>,
         listener_log: &Arc<ListenerLog>,
     ) -> Result<Result<Arc<Listener>, AddressError>> {

@@ -210,9 +210,9 @@ mod tests {
         cm_fixture: &ConnectionFixture,
         log: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
-        let mut ask = cm_fixture.ask(log)?;
+        let mut ask = cm_fixture.ask()?;
         ask.retries_when_full = true;
-        cm_fixture.submit(ask)
+        cm_fixture.submit(log, ask)
     }
 
     #[test]
@@ -448,9 +448,9 @@ mod tests {
             Ok(cm_fixture.cm.listen(NET + 1, at(LOCALHOST, PORT), events))
         };
         let second = elsewhere()?.map_err(|_| EADDRINUSE)?;
-        let mut ask = cm_fixture.ask(&log)?;
+        let mut ask = cm_fixture.ask()?;
         ask.remote = at(LOCALHOST, PORT);
-        cm_fixture.submit(ask)?;
+        cm_fixture.submit(&log, ask)?;
         kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         let first = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
         kunit_assert_eq!(elsewhere()?.err(), Some(AddressError::InUse));

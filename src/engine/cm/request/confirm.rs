@@ -21,6 +21,7 @@ use super::{
     Acceptance,
     ConnectError,
     ConnectRequest,
+    Endpoint,
     RequestState, //
 };
 use crate::engine::prelude::*;
@@ -29,6 +30,7 @@ impl ConnectRequest {
     /// Notifies the active side of the accept, and sets the deadline of its confirmation.
     pub(super) fn wait_for_confirmation(
         self: &Arc<Self>,
+        active: &Endpoint,
         acceptance: Acceptance,
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
@@ -44,10 +46,10 @@ impl ConnectRequest {
         pending.state = RequestState::Accepted(acceptance);
         self.set_deadline(&mut pending, self.cm.timeouts.confirm_ms);
         drop(pending);
-        if self.params.events.reply(Ok(theirs), private_data).is_err() {
+        if active.events.reply(Ok(theirs), private_data).is_err() {
             // The active side does not learn of the accept, and cannot confirm it.
             self.withdraw();
-            self.reply_failure(Status::Aborted, &[]);
+            self.active.refuse(Status::Aborted, &[]);
         }
         Ok(())
     }
@@ -59,9 +61,10 @@ impl ConnectRequest {
     /// connection has ended since. After an error the request is over, unless there was no accept
     /// to confirm ([`ConnectError::NotReady`]).
     pub(crate) fn confirm(&self) -> Result<(), ConnectError> {
+        let active = self.active.local().ok_or(ConnectError::NotReady)?;
         let Some(acceptance) = self.take_acceptance(RequestState::Decided { abandoned: false })
         else {
-            let is_gone = self.active.is_gone();
+            let is_gone = active.is_gone();
             return match self.pending.lock().state {
                 RequestState::Open | RequestState::Decided { .. } | RequestState::Accepted(_) => {
                     Err(ConnectError::NotReady)
@@ -71,15 +74,20 @@ impl ConnectRequest {
                 RequestState::Connected => Ok(()),
             };
         };
-        let attached = match may_connect(&self.params.qp) {
-            true => self.attach(&acceptance, ConnectError::Aborted, ConnectError::NotReady),
+        let attached = match may_connect(&active.qp) {
+            true => self.attach(
+                active,
+                &acceptance,
+                ConnectError::Aborted,
+                ConnectError::NotReady,
+            ),
             false => Err(ConnectError::NotReady),
         };
         match attached {
-            Ok(()) => self.active.up(),
+            Ok(()) => active.up(),
             Err(why) => {
                 self.pending.lock().state = RequestState::Over(why);
-                self.count_failure();
+                self.active.count_failure();
                 acceptance.endpoint.events.not_established(Status::Aborted);
             }
         }
@@ -101,7 +109,7 @@ impl ConnectRequest {
         let Some(acceptance) = self.take_acceptance(RequestState::Over(why)) else {
             return false;
         };
-        self.count_failure();
+        self.active.count_failure();
         acceptance.endpoint.events.not_established(status);
         true
     }

@@ -12,7 +12,8 @@ mod tests {
     use super::super::{
         attach_side,
         Acceptance,
-        Endpoint, //
+        Endpoint,
+        TransportEnd, //
     };
     use crate::{
         engine::{
@@ -202,9 +203,9 @@ mod tests {
             let passive = ConnectionLog::new()?;
             let listener_log = ListenerLog::new(HERE, false)?;
             cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;
-            let mut ask = cm_fixture.ask(&active)?;
+            let mut ask = cm_fixture.ask()?;
             ask.remote = at(HERE, PORT + 1);
-            cm_fixture.submit(ask)?;
+            cm_fixture.submit(&active, ask)?;
             cm_fixture.accept(&listener_log.request()?, &passive)?;
             kunit_assert_eq!(states(&cm_fixture), CONNECTED);
         }
@@ -359,21 +360,21 @@ mod tests {
             passive_limits: ReadLimits::default(),
             active_limits: ReadLimits::default(),
         };
-        let transport = (request.cm.connect_fn)(&request.params.qp, qp)?;
-        attach_side(
-            &transport,
-            1,
-            &acceptance.endpoint,
-            acceptance.passive_limits,
-        )?;
+        let active_side = request.active.local().ok_or(EINVAL)?;
+        let transport = (request.cm.connect_fn)(&active_side.qp, qp)?;
+        let second = TransportEnd {
+            transport: transport.clone(),
+            end: 1,
+        };
+        attach_side(&second, &acceptance.endpoint, acceptance.passive_limits)?;
         qp.fail();
-        request.attach_active(&acceptance, &transport)?;
+        ConnectRequest::attach_active(active_side, &acceptance, &transport)?;
         let after = states(&cm_fixture);
         // Else the active side would stay connected for ever if the test fails.
-        request.params.qp.fail();
+        active_side.qp.fail();
         // A side is notified of the end after it was notified of the connection.
         acceptance.endpoint.up();
-        request.active.up();
+        active_side.up();
         for log in [&active, &passive] {
             assert!(wait_until(|| log.closed.get() == 1));
         }

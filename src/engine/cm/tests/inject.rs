@@ -25,6 +25,7 @@ mod tests {
             harness::{
                 cases,
                 flush_work,
+                is_early,
                 same,
                 sleep,
                 wait_until, //
@@ -34,15 +35,6 @@ mod tests {
         rdma::values::status::Status,
         sys::clock::StoppedClock, //
     };
-
-    /// Lets `ms` milliseconds pass; returns true if `is_so` before the last of them.
-    fn is_early(clock: &StoppedClock, ms: u32, is_so: impl Fn() -> bool) -> bool {
-        clock.pass(ms - 1);
-        sleep(20);
-        let early = is_so();
-        clock.pass(1);
-        early
-    }
 
     fn event(what: SiteKind, usec: u32) -> FaultSettings {
         FaultSettings {
