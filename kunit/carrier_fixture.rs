@@ -14,6 +14,7 @@ use kernel::{
 use super::{
     connection_fixture::{
         Answer,
+        PASSIVE_LIMITS,
         PORT, //
     },
     log::Tally, //
@@ -42,12 +43,6 @@ use crate::{
         transport::ReadLimits, //
     },
     rdma::values::status::Status, //
-};
-
-/// The limits of a passive side of another host.
-const THEIRS: ReadLimits = ReadLimits {
-    inbound: 5,
-    outbound: 9,
 };
 
 /// The end of a dial, before it returns.
@@ -128,7 +123,7 @@ impl FakeCarrier {
         let transport = direct::connect(&dialed.qp, &far)?;
         Ok(dialed.request.answered(RemoteAnswer {
             transport: TransportEnd { transport, end: 0 },
-            limits: THEIRS,
+            limits: PASSIVE_LIMITS,
             private_data: b"welcome",
         }))
     }
@@ -205,9 +200,8 @@ impl Drop for FakeRemoteListener {
 }
 
 /// The end of a carry.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum CarryHabit {
-    #[default]
     Connects,
     Fails(ConnectError),
     /// The other host gives up before the queue pair has its transport.
@@ -219,8 +213,8 @@ pub(crate) enum CarryHabit {
 pub(crate) struct FakeInitiator {
     qp: Arc<QueuePair>,
     habit: CarryHabit,
-    pub(crate) accepts: Tally,
-    pub(crate) refusals: Tally,
+    accepts: Tally,
+    refusals: Tally,
     #[pin]
     answer: SpinLockIrq<Option<Answer>>,
     /// Both until the answer.

@@ -74,6 +74,12 @@ pub(crate) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// The IPv6 wildcard; a `dual` listener serves IPv4 there, too.
 pub(crate) const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
+/// The limits of a passive side that accepts.
+pub(crate) const PASSIVE_LIMITS: ReadLimits = ReadLimits {
+    inbound: 5,
+    outbound: 9,
+};
+
 /// An address with its port.
 pub(crate) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
@@ -467,11 +473,8 @@ impl ConnectionFixture {
         request: &Arc<ConnectRequest>,
         log: &Arc<ConnectionLog>,
     ) -> Result<(), ConnectError> {
-        let limits = ReadLimits {
-            inbound: 5,
-            outbound: 9,
-        };
-        request.accept(&self.passive.qp, limits, b"welcome", log.clone())
+        let (qp, limits) = (&self.passive.qp, PASSIVE_LIMITS);
+        request.accept(qp, limits, b"welcome", log.clone())
     }
 }
 

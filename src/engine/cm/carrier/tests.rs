@@ -245,17 +245,14 @@ mod tests {
             let (cm_fixture, carrier) = over(CarrierHabits::default())?;
             let (log, next) = (ConnectionLog::new()?, full()?);
             cm_fixture.open()?;
-            let listener = cm_fixture.listen(at(ANY, PORT + 1), &next)?;
-            let listener = match waits {
-                true => cm_fixture.listen(at(ANY, PORT), &next)?,
-                false => listener,
-            };
+            // The second listener serves the request, or does not.
+            let port = PORT + u16::from(!waits);
+            let listener = cm_fixture.listen(at(ANY, port), &next)?;
             let request = connect_patiently(&cm_fixture, &log)?;
             let number = request.listener_number().ok_or(ENOENT)?;
             let declined = cm_fixture.cm.decline(&request, number, Status::Refused);
             kunit_assert_eq!(declined, Ok(()));
             kunit_assert_eq!(log.replies.get(), u32::from(!waits));
-            // The request waits for room there, if that listener serves its port.
             cm_fixture.cm.unlisten(&listener);
             assert!(wait_until(|| log.status() == Some(Err(Status::Refused))));
             kunit_assert_eq!((log.replies.get(), carrier.dials.get()), (1, 0));
