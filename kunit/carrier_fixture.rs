@@ -139,24 +139,26 @@ impl Carrier for CarrierCalls {
         request: &Arc<ConnectRequest>,
     ) -> Result<Arc<dyn Dial>, Status> {
         let fake = &self.0;
-        fake.dials.hit();
         let dial = Arc::new(FakeDial(fake.clone()), GFP_KERNEL);
         let dial = dial.map_err(|_| Status::Aborted)?;
-        let dialed = Dialed {
+        let dialed = || Dialed {
             qp: qp.clone(),
             request: request.clone(),
         };
+        if matches!(fake.habits.dial, DialHabit::Waits) {
+            let old = fake.dialed.lock().replace(dialed());
+            drop(old);
+        }
+        // A test that sees the number finds the request.
+        fake.dials.hit();
         match fake.habits.dial {
-            DialHabit::Waits => {
-                let old = fake.dialed.lock().replace(dialed);
-                drop(old);
-            }
+            DialHabit::Waits => {}
             DialHabit::Fails(status) => return Err(status),
             DialHabit::IsAbandoned => {
                 request.abandon();
             }
             DialHabit::IsAnswered => {
-                let answered = fake.answer(&dialed).map_err(|_| Status::Aborted)?;
+                let answered = fake.answer(&dialed()).map_err(|_| Status::Aborted)?;
                 answered.map_err(|ConnectionGone| Status::Aborted)?;
             }
             DialHabit::IsRefused => {
