@@ -78,6 +78,7 @@ pub(crate) mod unaligned;
 pub(crate) use self::tests::{
     clock,
     fault,
+    over_tcp,
     report,
     speed,
     warning, //

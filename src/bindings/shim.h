@@ -96,12 +96,12 @@ enum ndk_tcp_event {
 };
 
 enum ndk_tcp_state {
+	NDK_TCP_CLOSED,
 	NDK_TCP_OPENING,
 	NDK_TCP_OPEN,
 	NDK_TCP_LISTENS,
 	/* the peer sends no more */
-	NDK_TCP_ENDED,
-	NDK_TCP_CLOSED
+	NDK_TCP_ENDED
 };
 
 struct ndk_tcp;
@@ -129,6 +129,8 @@ int ndk_tcp_send(struct ndk_tcp *tcp, struct page *page, u32 offset, u32 len,
 		 bool more);
 int ndk_tcp_read_locked(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read);
 int ndk_tcp_read(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read);
+u32 ndk_tcp_peek_locked(struct ndk_tcp *tcp, u32 skip, void *to, u32 len);
+u32 ndk_tcp_peek(struct ndk_tcp *tcp, u32 skip, void *to, u32 len);
 int ndk_tcp_end(struct ndk_tcp *tcp);
 void ndk_tcp_reset_on_release(struct ndk_tcp *tcp);
 int ndk_skb_copy(const struct sk_buff *skb, u32 offset, void *to, u32 len);
@@ -360,6 +362,8 @@ void ndk_kunit_case(u32 depth, const char *text, u32 len);
 void ndk_kunit_loop_end(u32 depth, bool is_over);
 u32 ndk_kunit_case_at(u32 depth, char *to, u32 room);
 bool ndk_kunit_fails(void);
+bool ndk_kunit_wire(void);
+u32 ndk_kunit_piece(void);
 
 /* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);

@@ -38,6 +38,24 @@ static bool fails;
 module_param(fails, bool, 0444);
 MODULE_PARM_DESC(fails, "one case of ndk_sys_tests_report fails, to show its words");
 
+static bool wire;
+module_param(wire, bool, 0444);
+MODULE_PARM_DESC(wire, "two queue pairs of a test are connected over TCP");
+
+static uint piece;
+module_param(piece, uint, 0444);
+MODULE_PARM_DESC(piece, "bytes to and from TCP go in pieces of that size (0: as they come)");
+
+bool ndk_kunit_wire(void)
+{
+	return wire;
+}
+
+u32 ndk_kunit_piece(void)
+{
+	return piece;
+}
+
 bool ndk_kunit_fails(void)
 {
 	return fails;

@@ -215,12 +215,13 @@ impl Socket {
         let Some(part) = buffer.unsent() else {
             return Ok(0);
         };
+        let len = part.len.min(piece());
+        let more = more || len < part.len;
         // SAFETY: The C socket is live (invariant). The buffer holds the pages until the call
         // returns, and changes no byte before the first that was not sent.
-        let sent = unsafe {
-            bindings::ndk_tcp_send(self.as_raw(), part.page, part.offset, part.len, more)
-        };
-        // CAST: not negative, and no more than `part.len`.
+        let sent =
+            unsafe { bindings::ndk_tcp_send(self.as_raw(), part.page, part.offset, len, more) };
+        // CAST: not negative, and no more than `len`.
         let sent = to_result(sent.min(0)).map(|()| sent as u32)?;
         buffer.was_sent(sent);
         // CAST: widening.
@@ -233,6 +234,17 @@ impl Socket {
         // SAFETY: The C socket is live (invariant), and `function` is the one for `arg`, which lives
         // until the call returns.
         packet::count(unsafe { bindings::ndk_tcp_read(self.as_raw(), arg, Some(function)) })
+    }
+
+    /// Copies bytes that have come, from byte `skip` of those on, and leaves them there; returns their
+    /// number. Process context.
+    pub(crate) fn peek(&self, skip: usize, to: &mut [u8]) -> usize {
+        let (Ok(skip), Ok(len)) = (skip.try_into(), to.len().try_into()) else {
+            return 0;
+        };
+        // SAFETY: The C socket is live (invariant), and `to` has room for `len` bytes.
+        // CAST: widening.
+        unsafe { bindings::ndk_tcp_peek(self.as_raw(), skip, to.as_mut_ptr().cast(), len) as usize }
     }
 
     /// Ends this end's stream behind the bytes that were sent. Process context.
@@ -355,4 +367,33 @@ impl Stream<'_> {
         // lives until the call returns.
         packet::count(unsafe { bindings::ndk_tcp_read_locked(self.0, arg, Some(function)) })
     }
+
+    /// As [`Socket::peek`].
+    pub(crate) fn peek(&mut self, skip: usize, to: &mut [u8]) -> usize {
+        let (Ok(skip), Ok(len)) = (skip.try_into(), to.len().try_into()) else {
+            return 0;
+        };
+        // SAFETY: The socket is live and locked (invariant), and `to` has room for `len` bytes.
+        // CAST: widening.
+        unsafe { bindings::ndk_tcp_peek_locked(self.0, skip, to.as_mut_ptr().cast(), len) as usize }
+    }
+}
+
+/// The most bytes that one call sends, or that a [`Packet`] has: all, except where a test cuts them.
+fn piece() -> u32 {
+    #[cfg(ndk_kunit)]
+    if let Some(piece) = super::over_tcp::piece() {
+        return piece.get();
+    }
+    u32::MAX
+}
+
+/// CRC32C over the bytes, as a continuation of `crc`, which is 0 at first. Any context.
+pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    bytes.chunks(1 << 16).fold(crc, |crc, part| {
+        // CAST: not more than 2^16.
+        let len = part.len() as u32;
+        // SAFETY: The slice has `len` bytes.
+        unsafe { bindings::ndk_tcp_crc32c(part.as_ptr().cast(), len, crc) }
+    })
 }

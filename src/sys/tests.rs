@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod fault;
 mod gate;
 pub(crate) mod memory;
+pub(crate) mod over_tcp;
 pub(crate) mod speed;
 pub(crate) mod warning;
 

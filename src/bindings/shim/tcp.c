@@ -13,6 +13,13 @@
 
 #include "../shim.h"
 
+/* The functions that a socket calls. */
+struct ndk_tcp_calls {
+	void (*data_ready)(struct sock *sk);
+	void (*state_change)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+};
+
 /*
  * A socket, and its owner in Rust, which is notified of the socket's events.
  * The socket's sk_user_data points here while there is an owner; sk_callback_lock
@@ -26,9 +33,7 @@ struct ndk_tcp {
 	/* that a call has met, and taken from the socket */
 	int error;
 	/* of the socket, before it came here */
-	void (*data_ready)(struct sock *sk);
-	void (*state_change)(struct sock *sk);
-	void (*write_space)(struct sock *sk);
+	struct ndk_tcp_calls calls;
 };
 
 /* NULL for a socket without an owner here.  The caller has the callback lock. */
@@ -81,59 +86,82 @@ static void ndk_tcp_write_space(struct sock *sk)
 	ndk_tcp_notify(sk, NDK_TCP_WRITABLE);
 }
 
+static const struct ndk_tcp_calls ndk_tcp_own_calls = {
+	.data_ready = ndk_tcp_data_ready,
+	.state_change = ndk_tcp_state_change,
+	.write_space = ndk_tcp_write_space,
+};
+
+static struct ndk_tcp_calls ndk_tcp_calls_of(const struct sock *sk)
+{
+	return (struct ndk_tcp_calls) {
+		.data_ready = sk->sk_data_ready,
+		.state_change = sk->sk_state_change,
+		.write_space = sk->sk_write_space,
+	};
+}
+
+/* The caller has the callback lock for writing. */
+static void ndk_tcp_call(struct sock *sk, const struct ndk_tcp_calls *calls)
+{
+	WRITE_ONCE(sk->sk_data_ready, calls->data_ready);
+	WRITE_ONCE(sk->sk_state_change, calls->state_change);
+	WRITE_ONCE(sk->sk_write_space, calls->write_space);
+}
+
 /* Takes over @sock, or releases it. */
 static struct ndk_tcp *ndk_tcp_wrap(struct socket *sock)
 {
 	struct ndk_tcp *tcp = kzalloc_obj(*tcp);
-	struct sock *sk = sock->sk;
 
 	if (!tcp) {
 		sock_release(sock);
 		return ERR_PTR(-ENOMEM);
 	}
 	tcp->sock = sock;
-	tcp->data_ready = sk->sk_data_ready;
-	tcp->state_change = sk->sk_state_change;
-	tcp->write_space = sk->sk_write_space;
+	tcp->calls = ndk_tcp_calls_of(sock->sk);
 	/* Storage may wait for what this socket sends: no I/O for its memory. */
-	sk->sk_allocation = GFP_ATOMIC;
-	sk->sk_use_task_frag = false;
-	tcp_sock_set_nodelay(sk);
+	sock->sk->sk_allocation = GFP_ATOMIC;
+	sock->sk->sk_use_task_frag = false;
+	tcp_sock_set_nodelay(sock->sk);
 	return tcp;
+}
+
+static struct ndk_tcp *ndk_tcp_create(struct net *net, u16 family)
+{
+	struct socket *sock;
+	int ret = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
+
+	if (ret)
+		return ERR_PTR(ret);
+	sk_net_refcnt_upgrade(sock->sk);
+	return ndk_tcp_wrap(sock);
 }
 
 /* The socket, and those that it accepts, keep the namespace. */
 struct ndk_tcp *ndk_tcp_new(struct net *net, u16 family)
 {
-	unsigned int noio;
 	struct ndk_tcp *tcp;
-	struct socket *sock;
-	int ret;
+	unsigned int noio;
 
 	net = maybe_get_net(net ?: &init_net);
 	if (!net)
 		return ERR_PTR(-ENETDOWN);
 	noio = memalloc_noio_save();
-	ret = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (ret) {
-		tcp = ERR_PTR(ret);
-	} else {
-		sk_net_refcnt_upgrade(sock->sk);
-		tcp = ndk_tcp_wrap(sock);
-	}
+	tcp = ndk_tcp_create(net, family);
 	memalloc_noio_restore(noio);
 	put_net(net);
 	return tcp;
 }
 
 /* The caller has the callback lock for writing. */
-static void ndk_tcp_call(struct sock *sk, void (*data_ready)(struct sock *sk),
-			 void (*state_change)(struct sock *sk),
-			 void (*write_space)(struct sock *sk))
+static void ndk_tcp_attach(struct ndk_tcp *tcp)
 {
-	WRITE_ONCE(sk->sk_data_ready, data_ready);
-	WRITE_ONCE(sk->sk_state_change, state_change);
-	WRITE_ONCE(sk->sk_write_space, write_space);
+	struct sock *sk = tcp->sock->sk;
+
+	/* A connection that comes to a listener has no owner yet. */
+	__rcu_assign_sk_user_data_with_flags(sk, tcp, SK_USER_DATA_NOCOPY);
+	ndk_tcp_call(sk, &ndk_tcp_own_calls);
 }
 
 /*
@@ -143,19 +171,14 @@ static void ndk_tcp_call(struct sock *sk, void (*data_ready)(struct sock *sk),
 int ndk_tcp_own(struct ndk_tcp *tcp, void *owner, ndk_tcp_event_fn event)
 {
 	struct sock *sk = tcp->sock->sk;
-	int ret = 0;
+	int ret;
 
 	write_lock_bh(&sk->sk_callback_lock);
-	if (sk->sk_user_data) {
-		ret = -EBUSY;
-	} else {
+	ret = sk->sk_user_data ? -EBUSY : 0;
+	if (!ret) {
 		tcp->owner = owner;
 		tcp->event = event;
-		/* A connection that comes to a listener has no owner yet. */
-		__rcu_assign_sk_user_data_with_flags(sk, tcp,
-						     SK_USER_DATA_NOCOPY);
-		ndk_tcp_call(sk, ndk_tcp_data_ready, ndk_tcp_state_change,
-			     ndk_tcp_write_space);
+		ndk_tcp_attach(tcp);
 	}
 	write_unlock_bh(&sk->sk_callback_lock);
 	return ret;
@@ -169,7 +192,7 @@ void ndk_tcp_disown(struct ndk_tcp *tcp)
 	might_sleep();
 	write_lock_bh(&sk->sk_callback_lock);
 	rcu_assign_sk_user_data(sk, NULL);
-	ndk_tcp_call(sk, tcp->data_ready, tcp->state_change, tcp->write_space);
+	ndk_tcp_call(sk, &tcp->calls);
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
@@ -216,30 +239,41 @@ int ndk_tcp_connect(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
 	return ret;
 }
 
-struct ndk_tcp *ndk_tcp_accept(struct ndk_tcp *listener)
+/*
+ * An accepted socket has the functions of its listener, which are not its own.
+ * -EBUSY if another user of sockets has taken it.
+ */
+static int ndk_tcp_part(struct sock *sk, const struct ndk_tcp_calls *calls)
 {
-	unsigned int noio = memalloc_noio_save();
-	struct ndk_tcp *tcp = ERR_PTR(-EBUSY);
+	int ret;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	ret = sk->sk_user_data ? -EBUSY : 0;
+	if (!ret)
+		ndk_tcp_call(sk, calls);
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+static struct ndk_tcp *ndk_tcp_take(struct ndk_tcp *listener)
+{
 	struct socket *sock;
 	int ret = kernel_accept(listener->sock, &sock, O_NONBLOCK);
 
-	if (ret) {
-		tcp = ERR_PTR(ret);
-		goto out;
-	}
-	/* It has the functions of the listener, which are not its own. */
-	write_lock_bh(&sock->sk->sk_callback_lock);
-	if (sock->sk->sk_user_data)
-		ret = -EBUSY;
-	else
-		ndk_tcp_call(sock->sk, listener->data_ready,
-			     listener->state_change, listener->write_space);
-	write_unlock_bh(&sock->sk->sk_callback_lock);
 	if (ret)
-		sock_release(sock);
-	else
-		tcp = ndk_tcp_wrap(sock);
-out:
+		return ERR_PTR(ret);
+	ret = ndk_tcp_part(sock->sk, &listener->calls);
+	if (!ret)
+		return ndk_tcp_wrap(sock);
+	sock_release(sock);
+	return ERR_PTR(ret);
+}
+
+struct ndk_tcp *ndk_tcp_accept(struct ndk_tcp *listener)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct ndk_tcp *tcp = ndk_tcp_take(listener);
+
 	memalloc_noio_restore(noio);
 	return tcp;
 }
@@ -270,6 +304,19 @@ void ndk_tcp_watch(struct ndk_tcp *tcp, u32 ms)
 	tcp_sock_set_user_timeout(sk, clamp_t(u32, ms, 1, INT_MAX));
 }
 
+/* A state of TCP that is not here has no connection. */
+static const u8 ndk_tcp_states[TCP_MAX_STATES] = {
+	[TCP_SYN_SENT] = NDK_TCP_OPENING,
+	[TCP_SYN_RECV] = NDK_TCP_OPENING,
+	[TCP_ESTABLISHED] = NDK_TCP_OPEN,
+	[TCP_FIN_WAIT1] = NDK_TCP_OPEN,
+	[TCP_FIN_WAIT2] = NDK_TCP_OPEN,
+	[TCP_LISTEN] = NDK_TCP_LISTENS,
+	[TCP_CLOSE_WAIT] = NDK_TCP_ENDED,
+	[TCP_LAST_ACK] = NDK_TCP_ENDED,
+	[TCP_CLOSING] = NDK_TCP_ENDED,
+};
+
 /* @error gets what has ended the connection, negative; 0 if nothing has. */
 u32 ndk_tcp_state(const struct ndk_tcp *tcp, int *error)
 {
@@ -279,23 +326,7 @@ u32 ndk_tcp_state(const struct ndk_tcp *tcp, int *error)
 	/* pairs with tcp_done_with_error() */
 	smp_rmb();
 	*error = -READ_ONCE(sk->sk_err) ?: READ_ONCE(tcp->error);
-	switch (state) {
-	case TCP_SYN_SENT:
-	case TCP_SYN_RECV:
-		return NDK_TCP_OPENING;
-	case TCP_ESTABLISHED:
-	case TCP_FIN_WAIT1:
-	case TCP_FIN_WAIT2:
-		return NDK_TCP_OPEN;
-	case TCP_LISTEN:
-		return NDK_TCP_LISTENS;
-	case TCP_CLOSE_WAIT:
-	case TCP_LAST_ACK:
-	case TCP_CLOSING:
-		return NDK_TCP_ENDED;
-	default:
-		return NDK_TCP_CLOSED;
-	}
+	return ndk_tcp_states[state % TCP_MAX_STATES];
 }
 
 /* Payload of a TCP segment now. */
@@ -371,6 +402,45 @@ int ndk_tcp_read(struct ndk_tcp *tcp, void *arg, ndk_tcp_read_fn read)
 	ret = ndk_tcp_read_locked(tcp, arg, read);
 	release_sock(tcp->sock->sk);
 	return ret;
+}
+
+/* Copies bytes of @skb from number @at of the stream on; returns how many. */
+static u32 ndk_tcp_copy(const struct sk_buff *skb, u32 at, void *to, u32 len)
+{
+	u32 offset = at - TCP_SKB_CB(skb)->seq;
+
+	if (offset >= skb->len)
+		return 0;
+	len = min(len, skb->len - offset);
+	return skb_copy_bits(skb, offset, to, len) ? 0 : len;
+}
+
+/*
+ * Copies bytes of the stream from byte @skip on, which stay there; returns their
+ * number.  Within an event; elsewhere ndk_tcp_peek().
+ */
+u32 ndk_tcp_peek_locked(struct ndk_tcp *tcp, u32 skip, void *to, u32 len)
+{
+	struct sock *sk = tcp->sock->sk;
+	u32 at = tcp_sk(sk)->copied_seq + skip, done = 0;
+	struct sk_buff *skb;
+
+	skb_queue_walk(&sk->sk_receive_queue, skb) {
+		done += ndk_tcp_copy(skb, at + done, to + done, len - done);
+		if (done == len)
+			break;
+	}
+	return done;
+}
+
+u32 ndk_tcp_peek(struct ndk_tcp *tcp, u32 skip, void *to, u32 len)
+{
+	u32 done;
+
+	lock_sock(tcp->sock->sk);
+	done = ndk_tcp_peek_locked(tcp, skip, to, len);
+	release_sock(tcp->sock->sk);
+	return done;
 }
 
 /* The peer reads the end of the stream behind the last byte. */

@@ -74,6 +74,13 @@ impl Packet<'_> {
         len
     }
 
+    /// Leaves all bytes behind.
+    pub(crate) fn skip(&mut self) {
+        // INVARIANT: There are `len` bytes.
+        self.offset += self.len;
+        self.len = 0;
+    }
+
     /// Moves the first bytes to memory of a consumer; returns how many, which is what the shorter
     /// has. After an error some of them are gone.
     pub(crate) fn take_run(&mut self, to: Run<'_>) -> Result<usize, CopyFault> {
@@ -138,16 +145,24 @@ unsafe extern "C" fn call<F: FnMut(&mut Packet<'_>)>(
 ) -> u32 {
     // SAFETY: By the safety requirements.
     let read = unsafe { &mut *arg.cast::<F>() };
-    // INVARIANT: By the safety requirements.
-    let mut packet = Packet {
-        skb,
-        offset,
-        len,
-        is_lost: Cell::new(false),
-        _locked: PhantomData,
-    };
-    read(&mut packet);
-    len - packet.len
+    let (mut used, piece) = (0, super::piece());
+    while used < len {
+        let most = piece.min(len - used);
+        // INVARIANT: By the safety requirements: `used` and `most` are not more than `len`.
+        let mut packet = Packet {
+            skb,
+            offset: offset + used,
+            len: most,
+            is_lost: Cell::new(false),
+            _locked: PhantomData,
+        };
+        read(&mut packet);
+        used += most - packet.len;
+        if packet.len > 0 {
+            break;
+        }
+    }
+    used
 }
 
 /// The number of bytes that were read, from the C function's return value.

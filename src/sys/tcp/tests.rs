@@ -278,6 +278,37 @@ mod tests {
     }
 
     #[test]
+    fn a_peek_leaves_the_bytes_there() -> Result {
+        let pair = Pair::new(Owner::new()?, Owner::holding()?)?;
+        // CAST: small numbers.
+        let all: [u8; 200] = core::array::from_fn(|i| i as u8);
+        // A page each: more than one packet has room for.
+        let mut parts = all.chunks(4);
+        parts.try_for_each(|part| send_all(&pair.near, &mut buffer(part)?))?;
+        let mut room = [0; 256];
+        assert!(wait_until(|| pair.far.peek(0, &mut room) == all.len()));
+        // Bytes that were read are there no more.
+        for at in cases([0, 3, 4, 9, 66, 68, 150, 199, 200]) {
+            let gone = all.len() - pair.far.peek(0, &mut room);
+            let mut left = at - gone;
+            pair.far.read(|packet| {
+                let most = left.min(packet.len());
+                left -= packet.take(&mut room[..most]);
+            })?;
+            let rest = &all[at..];
+            for skip in cases([0, 1, 4, 5, 67, 68, 69, 137, 199, 200, 300]) {
+                for most in [0, 1, 4, 5, 70, 256] {
+                    let want = rest.get(skip..).unwrap_or_default();
+                    let want = want.get(..most).unwrap_or(want);
+                    let there = pair.far.peek(skip, &mut room[..most]);
+                    assert!(room[..there] == *want);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn bytes_go_from_memory_to_memory() -> Result {
         let pair = Pair::new(Owner::new()?, Owner::holding()?)?;
         let mut source: [u8; 300] = core::array::from_fn(|i| i as u8);
