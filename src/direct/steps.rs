@@ -193,16 +193,9 @@ impl Flow {
         self.end(exec, status, Status::Flushed)
     }
 
-    /// The gather or scatter list of the request, or its inline bytes.
+    /// The bytes of the request.
     pub(super) fn local<'a>(&'a self, wqe: &'a SendWqe) -> Payload<'a> {
-        if wqe.flags.contains(SendFlag::Inline) {
-            return Payload::Inline(&wqe.inline);
-        }
-        let wanted = match wqe.work.is_outbound() {
-            true => AccessFlags::empty(),
-            false => AccessFlag::LocalWrite.into(),
-        };
-        Payload::List(self.from.local_usage(wanted), &wqe.sges)
+        wqe.payload(&self.from)
     }
 
     /// The receive that the request took.

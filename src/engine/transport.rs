@@ -53,6 +53,10 @@ pub(crate) trait Transport: Send + Sync {
     /// request ends soon, and the other end learns that the connection is gone. Any context; called
     /// once at most for each end.
     fn stop(&self, end: usize);
+
+    /// Notifies the transport that a graceful close has begun at `end`: no request there may wait
+    /// without end. Any context.
+    fn closing(&self, _end: usize) {}
 }
 
 /// The other end of a connection.

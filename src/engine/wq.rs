@@ -10,11 +10,16 @@
 
 use kernel::alloc::Flags as Gfp;
 
-use super::prelude::*;
+use super::{
+    memory::transfer::Payload,
+    prelude::*,
+    qp::QueuePair, //
+};
 use crate::{
     rdma::values::{
         qp::QpCaps,
         work::{
+            SendFlag,
             SendFlags,
             SendOp,
             SendWith, //
@@ -121,6 +126,27 @@ impl SendWqe {
         })
     }
 
+    /// The gather or scatter list of a request of `qp`, or its inline bytes.
+    #[inline]
+    pub(crate) fn payload<'a>(&'a self, qp: &'a QueuePair) -> Payload<'a> {
+        if self.flags.contains(SendFlag::Inline) {
+            return Payload::Inline(&self.inline);
+        }
+        let wanted = match self.work.is_outbound() {
+            true => AccessFlags::empty(),
+            false => AccessFlag::LocalWrite.into(),
+        };
+        Payload::List(qp.local_usage(wanted), &self.sges)
+    }
+
+    /// The request without its elements.
+    pub(super) const fn sent(&self) -> Sent {
+        Sent {
+            seq: self.seq,
+            length: self.length,
+        }
+    }
+
     /// Copies the inline bytes of the request.
     pub(super) fn load_inline(&mut self, inline: &[u8]) {
         self.inline.clear();
@@ -129,4 +155,18 @@ impl SendWqe {
             let _ = self.inline.push_within_capacity(*byte);
         }
     }
+}
+
+/// A started request whose elements were given back: the bytes that it sends are elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(super) seq: u32,
+    /// The length of the request in bytes.
+    pub(crate) length: u32,
+}
+
+#[cfg(ndk_kunit)]
+impl Sent {
+    /// Fills places that are not used.
+    pub(crate) const BLANK: Self = Self { seq: 0, length: 0 };
 }

@@ -230,6 +230,18 @@ impl Segment<'_> {
         (self.memory).run(at.wrapping_sub(self.begin), &mut self.hint)
     }
 
+    /// The bytes from byte `at` of the message on, `most` at most.
+    #[cfg(ndk_kunit)]
+    fn part(&mut self, at: u64, most: usize) -> Part<'_> {
+        if let Memory::Bytes(bytes) = &self.memory {
+            // CAST: an index into a slice in memory.
+            let skip = at.wrapping_sub(self.begin) as usize;
+            let bytes = bytes.get(skip..).unwrap_or_default();
+            return Part::Inline(bytes.get(..most).unwrap_or(bytes));
+        }
+        Part::Memory(self.run(at).part(0, most))
+    }
+
     /// Copies from byte `at` of the message into `to`; returns the number of bytes.
     #[inline]
     fn read(&mut self, at: u64, to: Run<'_>) -> Result<usize, CopyFault> {
@@ -278,6 +290,65 @@ pub(crate) fn copy(
         }
     }
     Ok(at)
+}
+
+/// Consecutive bytes of a source.
+#[cfg(ndk_kunit)]
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Memory(Run<'a>),
+    /// Bytes that were taken when the request was posted.
+    Inline(&'a [u8]),
+}
+
+/// Gives the bytes `[from, until)` of a message to `take`, part by part; returns the first byte that
+/// was not taken. `take` returns the number of bytes that it has used: fewer than it got end the call.
+///
+/// Memory is held for the whole call: the caller bounds `until - from`.
+#[cfg(ndk_kunit)]
+pub(crate) fn gather(
+    source: &Payload<'_>,
+    from: u64,
+    until: u64,
+    mut take: impl FnMut(Part<'_>) -> Result<usize, CopyFault>,
+) -> Result<u64, Denied> {
+    let mut at = from;
+    let mut read = Segment::NOTHING;
+    while at < until {
+        if at >= read.end {
+            read = source.open_from(read.next, read.end, at)?;
+        }
+        let most = usize::try_from(until - at).unwrap_or(usize::MAX);
+        let (given, taken) = match read.part(at, most) {
+            Part::Memory(run) => (run.len(), take(Part::Memory(run))),
+            Part::Inline(bytes) => (bytes.len(), take(Part::Inline(bytes))),
+        };
+        if given == 0 {
+            return Err(Denied::Bounds);
+        }
+        let taken = taken.map_err(|_| Denied::Bounds)?;
+        // CAST: widening.
+        at += taken as u64;
+        if taken < given {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// Has `put` fill the bytes `[from, until)` of a message, part by part; as [`gather`].
+#[cfg(ndk_kunit)]
+pub(crate) fn scatter(
+    sink: &Payload<'_>,
+    from: u64,
+    until: u64,
+    mut put: impl FnMut(Run<'_>) -> Result<usize, CopyFault>,
+) -> Result<u64, Denied> {
+    gather(sink, from, until, |part| match part {
+        Part::Memory(run) => put(run),
+        // Nothing is received into bytes of a request.
+        Part::Inline(_) => Ok(0),
+    })
 }
 
 /// Copies the first `len` bytes, which both have. The caller bounds `len`.

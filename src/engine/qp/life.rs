@@ -279,9 +279,10 @@ impl QueuePair {
     /// the connection.
     ///
     /// A message that waits for a receive delays the end no longer than it may wait; at a shared
-    /// queue that time counts from its last renewal.
+    /// queue that time counts from its last renewal, over TCP from the close.
     pub(crate) fn close(self: &Arc<Self>) {
         self.sq.lock().stop_here();
+        self.notify_closing();
         self.end_close();
     }
 
@@ -294,8 +295,19 @@ impl QueuePair {
         }
         sq.stop_here();
         drop(sq);
+        self.notify_closing();
         self.end_close();
         Ok(())
+    }
+
+    /// Notifies the transport, if there is one, that a graceful close has begun.
+    fn notify_closing(&self) {
+        let link = self.link.lock();
+        let transport = link.as_ref().map(|link| (link.transport.clone(), link.end));
+        drop(link);
+        if let Some((transport, end)) = transport {
+            transport.closing(end);
+        }
     }
 
     /// The limits of the connection, as long as there is one.

@@ -33,6 +33,9 @@ use crate::{
     }, //
 };
 
+#[cfg(ndk_kunit)]
+use crate::engine::wq::Sent;
+
 /// The number of requests that one call completes or cancels.
 pub(super) const BATCH: u32 = 64;
 
@@ -79,6 +82,25 @@ impl QueuePair {
         self.complete_and(wqe, Status::Success, start)
     }
 
+    /// For a transport: takes the elements of a started request back, for which the transport has no
+    /// more use. [`QueuePair::complete_sent`] ends the request.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn give_back(&self, wqe: &mut SendWqe) -> Sent {
+        self.sq.lock().give_back(wqe)
+    }
+
+    /// As [`QueuePair::complete`], for a request whose elements were given back.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn complete_sent(self: &Arc<Self>, sent: Sent, status: Status) {
+        // There is no reset as long as the request is in the queue.
+        let resets = self.resets();
+        let mut sq = self.sq.lock();
+        sq.end_sent(sent, status);
+        let retired = self.retire(&mut sq);
+        drop(sq);
+        self.after_end(status, retired, resets);
+    }
+
     #[inline]
     fn complete_and<R>(
         self: &Arc<Self>,
@@ -93,6 +115,13 @@ impl QueuePair {
         let retired = self.retire(&mut sq);
         let result = then(&mut sq, wqe);
         drop(sq);
+        self.after_end(status, retired, resets);
+        result
+    }
+
+    /// Acts on the end of a request, without the lock. `resets` is of the time of the end.
+    #[inline]
+    fn after_end(self: &Arc<Self>, status: Status, retired: Retired, resets: u32) {
         let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
         if !status.is_success() && !spared {
             self.fail_before_reset(resets);
@@ -100,7 +129,6 @@ impl QueuePair {
         }
         self.after(retired, resets);
         self.reap();
-        result
     }
 
     /// Completes the requests that are done at the front of the send queue, and ends a graceful

@@ -27,7 +27,8 @@ use crate::{
         },
         wq::{
             PostError,
-            SendWqe, //
+            SendWqe,
+            Sent, //
         }, //
     },
     rdma::values::{
@@ -311,15 +312,26 @@ impl SendQueue {
 
     /// Ends the request of `wqe`: takes its elements back, and the length from `wqe`.
     pub(crate) fn end(&mut self, wqe: &mut SendWqe, status: Status) {
+        let sent = self.give_back(wqe);
+        self.end_sent(sent, status);
+    }
+
+    /// Takes the elements of a started request back, for which its transport has no more use.
+    pub(crate) fn give_back(&mut self, wqe: &mut SendWqe) -> Sent {
         self.requests.give_back(&mut wqe.sges);
-        let Some(entry) = self.requests.get_mut(wqe.seq) else {
+        wqe.sent()
+    }
+
+    /// Ends a request whose elements were given back.
+    pub(crate) fn end_sent(&mut self, sent: Sent, status: Status) {
+        let Some(entry) = self.requests.get_mut(sent.seq) else {
             return;
         };
         if !matches!(entry.stage, Stage::Started) {
             return;
         }
         entry.stage = Stage::Done(status);
-        entry.length = wqe.length;
+        entry.length = sent.length;
         // Here, and not when the queue pair fails: no request starts in between.
         self.failed |= !matches!(status, Status::Success | Status::Flushed);
         self.reads -= u32::from(entry.work.is_read());
