@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! iWARP: the transport between hosts, over TCP. So far the parts that need no kernel.
+//! iWARP: the transport between hosts, over TCP. No device uses it yet.
 //!
 //! | file        | contents                                                                    |
 //! |-------------|-----------------------------------------------------------------------------|
@@ -11,9 +11,11 @@
 //! | `validate`  | the checks of a header against the messages before it                       |
 //! | `receive`   | bytes of the stream to messages, resumable at any byte                      |
 //! | `send`      | messages to FPDUs                                                           |
+//! | `ahead`     | a look at messages behind one that waits                                    |
 //!
-//! The first four are codecs and import `core` alone. The others import the codecs, and `receive`
-//! imports `validate`. None of them allocates, and all take bytes of any kind, in any context.
+//! The first four are codecs and import `core` alone. The others import the codecs, and
+//! `receive` imports `validate`. None of them allocates, and all take bytes of any kind, in any
+//! context.
 //!
 //! Two ends that are both ndk say so in the start-up (the bits `NDK_REQUEST` and `NDK_REPLY` of
 //! [`mpa`]). They then also use RFC 7306, and two messages of their own: a Send with immediate data,
@@ -21,6 +23,7 @@
 //!
 //! Tests: `iwarp/mpa.rs`.
 
+pub(crate) mod ahead;
 pub(crate) mod ddp;
 pub(crate) mod mpa;
 pub(crate) mod rdmap;

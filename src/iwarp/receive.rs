@@ -211,6 +211,19 @@ impl Receiver {
         }
     }
 
+    /// The bytes of the stream that are left of the FPDU under way, if a step of it waits.
+    pub(crate) fn rest(&self) -> Option<usize> {
+        match self.state {
+            State::Begin(segment) => {
+                // CAST: it was 16 bits; widening.
+                let ulpdu = self.ulpdu() as u16;
+                Some(segment.len as usize + mpa::padding(ulpdu) + mpa::CRC_LEN)
+            }
+            State::Deliver(_) => Some(0),
+            _ => None,
+        }
+    }
+
     /// Returns true if all bytes so far make whole FPDUs, or a Terminate has come: there a stream may
     /// end. The sink may still have to take the last message.
     pub(crate) fn is_between(&self) -> bool {

@@ -244,6 +244,11 @@ impl Terminate {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+
+    /// Returns true if this is the Terminate of that cause.
+    pub(crate) fn is_of(&self, cause: Cause) -> bool {
+        self.bytes.starts_with(&cause.code().to_be_bytes())
+    }
 }
 
 /// The part of a peer's Terminate that this side uses.
