@@ -23,6 +23,7 @@ use kernel::{
 
 use super::{
     harness::{
+        connect_pair,
         patient,
         End,
         EndAttr,
@@ -32,7 +33,6 @@ use super::{
     log::Tally, //
 };
 use crate::{
-    direct,
     engine::{
         cm::{
             AddressError,
@@ -374,7 +374,7 @@ impl ConnectionFixture {
     pub(crate) fn over(carrier: Option<Arc<dyn Carrier>>, timeouts: Timeouts) -> Result<Self> {
         let engine_host = EngineHost::new(RNR_MS)?;
         let cm_fixture = Self {
-            cm: ConnectionManager::new(direct::connect, carrier, patient(timeouts))?,
+            cm: ConnectionManager::new(connect_pair, carrier, patient(timeouts))?,
             active: engine_host.end(&EndAttr::PLAIN)?,
             passive: engine_host.end(&EndAttr::PLAIN)?,
             listener_logs: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,

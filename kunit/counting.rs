@@ -53,7 +53,6 @@ mod tests {
     use super::*;
 
     use crate::{
-        direct,
         engine::{
             counters::Counter::*,
             cq::{
@@ -65,6 +64,9 @@ mod tests {
             buffer::ALL,
             harness::{
                 cases,
+                connect_pair,
+                runs_over_tcp,
+                wait_until,
                 EndAttr,
                 QpPair, //
             },
@@ -74,7 +76,8 @@ mod tests {
             access::AccessFlags,
             status::Status,
             work::SendOp, //
-        }, //
+        },
+        sys::clock::StoppedClock, //
     };
 
     /// A pair and the marks of its two ends.
@@ -160,6 +163,7 @@ mod tests {
             .post(1, write(far.remote(0)), &[qp_pair.a.buffer(8)?.whole()])?;
         qp_pair.a.post(2, SEND, &[])?;
         assert!(qp_pair.a.sends.next_is(1, Status::RemoteAccess));
+        assert!(qp_pair.a.sends.next_is(2, Status::Flushed));
         assert!(qp_pair.is_down());
         assert!(a.moved(&qp_pair.a, &[(Flushes, 1), (Disconnects, 1)]));
         let by = [(AccessRefused, 1), (Flushes, 2), (Disconnects, 1)];
@@ -169,21 +173,26 @@ mod tests {
 
     #[test]
     fn a_message_that_waits_counts_once_however_long() -> Result {
-        let qp_pair = QpPair::over(direct::connect, 40, &EndAttr::PLAIN, &EndAttr::PLAIN)?;
-        let mut a = Mark::new(&qp_pair.a);
+        let (clock, plain) = (StoppedClock::new(), &EndAttr::PLAIN);
+        let qp_pair = QpPair::over(connect_pair, 40, plain, plain)?;
+        // The waits are counted at the end of the messages, over TCP at that of the receives.
+        let (end, done) = match runs_over_tcp() {
+            true => (&qp_pair.b, Receives),
+            false => (&qp_pair.a, Sends),
+        };
+        let mut mark = Mark::new(end);
         qp_pair.a.post(1, SEND, &[])?;
         qp_pair.a.post_with(2, SEND, SOLICITED, &[])?;
-        assert!(a.moved(&qp_pair.a, &[(RnrWaits, 1)]));
+        assert!(wait_until(|| qp_pair.counted(RnrWaits) == 1));
+        assert!(mark.moved(end, &[(RnrWaits, 1)]));
         qp_pair.b.receive(1, &[])?;
         assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(wait_until(|| qp_pair.counted(RnrWaits) == 2));
+        flush_work(qp_pair.a.device());
+        clock.pass(41);
         assert!(qp_pair.a.sends.next_is(2, Status::ReceiverNotReady));
-        let by = [
-            (RnrWaits, 1),
-            (RnrTimeouts, 1),
-            (Sends, 1),
-            (Disconnects, 1),
-        ];
-        assert!(a.moved(&qp_pair.a, &by));
+        let by = [(RnrWaits, 1), (RnrTimeouts, 1), (done, 1), (Disconnects, 1)];
+        assert!(mark.moved(end, &by));
         Ok(())
     }
 

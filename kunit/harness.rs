@@ -91,6 +91,7 @@ use crate::{
     }, //
 };
 
+pub(crate) use crate::sys::over_tcp::runs_over_tcp;
 pub(crate) use crate::sys::report::{
     cases,
     same, //
@@ -346,6 +347,7 @@ pub(crate) const fn qp_context(number: u32) -> usize {
 pub(crate) fn flush_work(device: &RdmaDevice) {
     for _ in 0..4 {
         device.host.flush_transports();
+        device.host.threads.flush();
     }
 }
 
@@ -475,6 +477,14 @@ impl Drop for End {
     }
 }
 
+/// Makes the transport of two queue pairs that this run of the suites is for. May sleep.
+pub(crate) fn connect_pair(a: &Arc<QueuePair>, b: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
+    match runs_over_tcp() {
+        true => super::wire::connect(a, b),
+        false => direct::connect(a, b),
+    }
+}
+
 /// Two connected ends.
 pub(crate) struct QpPair {
     pub(crate) a: End,
@@ -484,6 +494,11 @@ pub(crate) struct QpPair {
 }
 
 impl QpPair {
+    /// A counter, summed over both ends.
+    pub(crate) fn counted(&self, counter: Counter) -> u64 {
+        self.a.counted(counter) + self.b.counted(counter)
+    }
+
     /// Two plain ends over the transport of one host.
     pub(crate) fn new() -> Result<Self> {
         Self::with(&EndAttr::PLAIN, &EndAttr::PLAIN)
@@ -491,7 +506,7 @@ impl QpPair {
 
     /// Two ends over the transport of one host.
     pub(crate) fn with(a: &EndAttr, b: &EndAttr) -> Result<Self> {
-        Self::over(direct::connect, RNR_MS, a, b)
+        Self::over(connect_pair, RNR_MS, a, b)
     }
 
     /// Two ends over a transport.

@@ -16,6 +16,7 @@ pub(crate) mod queues;
 pub(crate) mod race;
 pub(crate) mod requests;
 mod resize;
+pub(crate) mod wire;
 
 use kernel::prelude::*;
 

@@ -12,8 +12,9 @@
 //! | `receive`   | bytes of the stream to messages, resumable at any byte                      |
 //! | `send`      | messages to FPDUs                                                           |
 //! | `ahead`     | a look at messages behind one that waits                                    |
+//! | `wire`      | the transport: sockets, queue pairs, memory                                 |
 //!
-//! The first four are codecs and import `core` alone. The others import the codecs, and
+//! The first four are codecs and import `core` alone. The others but `wire` import the codecs, and
 //! `receive` imports `validate`. None of them allocates, and all take bytes of any kind, in any
 //! context.
 //!
@@ -31,3 +32,4 @@ pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod terminate;
 pub(crate) mod validate;
+pub(crate) mod wire;

@@ -38,7 +38,7 @@ mod sys;
 
 mod direct;
 mod engine;
-// The codecs of a transport to come: their tests alone use them.
+// A transport to come: tests alone use it.
 #[cfg(ndk_kunit)]
 #[allow(dead_code)]
 mod iwarp;

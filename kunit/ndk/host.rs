@@ -19,7 +19,6 @@ use super::completion::{
     AutoClose, //
 };
 use crate::{
-    direct,
     engine::{
         cm::{
             ConnectFn,
@@ -34,6 +33,7 @@ use crate::{
     },
     kunit::{
         harness::{
+            connect_pair,
             flush_work,
             patient,
             wait_until,
@@ -95,7 +95,7 @@ impl HostAttr {
     pub(crate) const PLAIN: Self = Self {
         limits: Limits::FULL,
         timeouts: Timeouts::DEFAULT,
-        connect_fn: direct::connect,
+        connect_fn: connect_pair,
         rnr_ms: RNR_MS,
     };
 }

@@ -47,7 +47,6 @@ use super::{
     SECRET, //
 };
 use crate::{
-    direct,
     engine::{
         cq::CompletionQueue,
         domain::Domain,
@@ -272,7 +271,7 @@ impl Scene {
             engine_host.end(&EndAttr::PLAIN)?,
             engine_host.end(&EndAttr::PLAIN)?,
         );
-        connect(direct::connect, &friend, &owner)?;
+        connect(crate::kunit::harness::connect_pair, &friend, &owner)?;
         let token = Arc::new(Atomic::new(0), GFP_KERNEL)?;
         let mut streams = KVec::new();
         for _ in 0..ending.streams() {
@@ -316,7 +315,7 @@ impl Scene {
             let passive = self
                 .engine_host
                 .end_in(&self.owner.domain, &self.attr, None)?;
-            connect(direct::connect, &active, &passive)?;
+            connect(crate::kunit::harness::connect_pair, &active, &passive)?;
             let feed = Feed {
                 qp: active.qp.clone(),
                 cq: active.sends.cq.clone(),

@@ -22,7 +22,6 @@ use super::race_harness::{
     LOOKS, //
 };
 use crate::{
-    direct,
     engine::{
         cq::{
             Arm,
@@ -302,7 +301,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         attr.send_entries = 256;
         attr.receive_entries = 256;
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-        connect(direct::connect, &a, &b)?;
+        connect(crate::kunit::harness::connect_pair, &a, &b)?;
         let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
         let mut threads = Threads::new()?;
         let [first, second] = pushers.each_ref().map(|p| (*p).clone());
@@ -408,7 +407,7 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let attr = EndAttr::deep(4, 4);
     let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-    connect(direct::connect, &a, &b)?;
+    connect(crate::kunit::harness::connect_pair, &a, &b)?;
     let ends = [RaceEnd::new(&a, most, long)?, RaceEnd::new(&b, most, long)?];
     let mut threads = Threads::new()?;
     for (end, cpu) in ends.iter().zip(two_cpus()) {
@@ -501,7 +500,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
         let mut attr = EndAttr::deep(16, 64);
         attr.send_entries = 256;
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-        connect(direct::connect, &a, &b)?;
+        connect(crate::kunit::harness::connect_pair, &a, &b)?;
         let ledger = Ledger::new();
         let post_one = |slot: u64| {
             let context = ledger.next();

@@ -8,7 +8,6 @@ use kernel::{
 };
 
 use crate::{
-    direct,
     engine::{
         device::RdmaDevice,
         domain::Domain, //
@@ -16,6 +15,7 @@ use crate::{
     kunit::{
         harness::{
             connect,
+            connect_pair,
             wait_ms,
             End,
             EndAttr,
@@ -52,7 +52,7 @@ impl Mixed {
             b: end(b)?,
             _engine_host: engine_host.clone(),
         };
-        connect(direct::connect, &mixed.a, &mixed.b)?;
+        connect(connect_pair, &mixed.a, &mixed.b)?;
         Ok(mixed)
     }
 }

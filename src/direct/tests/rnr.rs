@@ -5,8 +5,8 @@
 use kernel::prelude::*;
 
 use crate::{
-    direct,
     kunit::harness::{
+        connect_pair,
         EndAttr,
         QpPair, //
     },
@@ -15,7 +15,7 @@ use crate::{
 
 /// Two ends between which a message waits no longer than `ms` milliseconds.
 fn impatient(ms: u32) -> Result<QpPair> {
-    QpPair::over(direct::connect, ms, &EndAttr::PLAIN, &EndAttr::PLAIN)
+    QpPair::over(connect_pair, ms, &EndAttr::PLAIN, &EndAttr::PLAIN)
 }
 
 #[kernel::macros::kunit_tests(ndk_direct_tests_rnr)]
@@ -40,7 +40,7 @@ mod tests {
     /// Returns true if `waits` messages have waited for a receive, the last one still waits, and
     /// its time has begun.
     fn has_waited(qp_pair: &QpPair, waits: u64) -> bool {
-        let began = wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == waits);
+        let began = wait_until(|| qp_pair.counted(Counter::RnrWaits) == waits);
         flush_work(qp_pair.a.device());
         began
     }
@@ -62,8 +62,8 @@ mod tests {
         assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(sink.holds(0, 40, 31, 0));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 1);
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrWaits), 1);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrTimeouts), 0);
         Ok(())
     }
 
@@ -85,7 +85,7 @@ mod tests {
         // This receive comes too late.
         qp_pair.b.receive(3, &[sink.whole()])?;
         assert!(qp_pair.b.receives.next_is(3, Status::Flushed));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ mod tests {
         qp_pair.b.receive(9, &[])?;
         qp_pair.a.post(9, SEND, &[])?;
         assert!(qp_pair.a.sends.next_is(9, Status::Success));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 3);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrWaits), 3);
         Ok(())
     }
 
@@ -122,7 +122,7 @@ mod tests {
         // Two milliseconds later the wait is over, and no other follows.
         clock.pass(2);
         assert!(qp_pair.a.sends.next_is(1, Status::ReceiverNotReady));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
 
@@ -132,7 +132,7 @@ mod tests {
         // A disconnect cancels the requests of the queue pair, as verbs have it.
         let (plain, shared) = (EndAttr::PLAIN, EndAttr::shared(4));
         assert!(shared.flush_on_disconnect);
-        let qp_pair = QpPair::over(direct::connect, 200, &plain, &shared)?;
+        let qp_pair = QpPair::over(connect_pair, 200, &plain, &shared)?;
         qp_pair.a.post(1, SEND, &[])?;
         assert!(has_waited(&qp_pair, 1));
         for _ in 0..5 {
@@ -142,13 +142,37 @@ mod tests {
         qp_pair.b.receive(2, &[])?;
         assert!(qp_pair.a.sends.next_is(1, Status::Success));
         assert!(qp_pair.b.receives.next_is(2, Status::Success));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrTimeouts), 0);
         // The other direction has no shared queue: the time is as the host says.
         qp_pair.b.post(3, SEND, &[])?;
-        assert!(wait_until(|| qp_pair.b.counted(Counter::RnrWaits) == 1));
-        flush_work(qp_pair.b.device());
+        assert!(has_waited(&qp_pair, 2));
         clock.pass(201);
         assert!(qp_pair.b.sends.next_is(3, Status::ReceiverNotReady));
+        Ok(())
+    }
+
+    #[test]
+    fn a_shared_queue_that_is_empty_holds_up_no_close_for_long() -> Result {
+        let clock = StoppedClock::new();
+        let (plain, shared) = (EndAttr::PLAIN, EndAttr::shared(4));
+        let qp_pair = QpPair::over(connect_pair, 200, &plain, &shared)?;
+        for context in cases(1..3) {
+            qp_pair.a.post(context, SEND, &[])?;
+        }
+        assert!(has_waited(&qp_pair, 1));
+        clock.pass(150);
+        qp_pair.a.qp.close();
+        // The message is carried out, and so the wait of the next begins.
+        qp_pair.b.receive(3, &[])?;
+        assert!(qp_pair.a.sends.next_is(1, Status::Success));
+        assert!(has_waited(&qp_pair, 2));
+        clock.pass(150);
+        assert!(stays_up(&qp_pair));
+        clock.pass(201);
+        assert!(qp_pair.a.sends.next_is(2, Status::ReceiverNotReady));
+        assert!(qp_pair.is_down());
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrTimeouts), 1);
+        assert!(!qp_pair.a.qp.closed_gracefully());
         Ok(())
     }
 
@@ -201,13 +225,14 @@ mod tests {
         for context in cases(0..5) {
             qp_pair.a.post(context, SEND, &[])?;
         }
+        assert!(has_waited(&qp_pair, 1));
         for context in cases(0..5) {
             qp_pair.b.receive(context, &[])?;
             assert!(qp_pair.b.receives.next_is(context, Status::Success));
             assert!(qp_pair.a.sends.next_is(context, Status::Success));
             assert!(qp_pair.a.sends.stays_empty());
         }
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 5);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrWaits), 5);
         Ok(())
     }
 
@@ -216,6 +241,7 @@ mod tests {
         for peer_ends in cases([false, true]) {
             let qp_pair = QpPair::new()?;
             qp_pair.a.post(1, SEND, &[])?;
+            assert!(has_waited(&qp_pair, 1));
             match peer_ends {
                 true => qp_pair.b.qp.fail(),
                 false => qp_pair.a.qp.fail(),

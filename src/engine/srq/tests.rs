@@ -10,11 +10,11 @@ use kernel::{
 };
 
 use crate::{
-    direct,
     engine::domain::Domain,
     kunit::{
         harness::{
             connect,
+            connect_pair,
             wait_until,
             End,
             EndAttr,
@@ -50,7 +50,7 @@ impl SrqUsers {
             _engine_host: engine_host,
         };
         for (sender, user) in srq_users.senders.iter().zip(&srq_users.users) {
-            connect(direct::connect, sender, user)?;
+            connect(connect_pair, sender, user)?;
         }
         Ok(srq_users)
     }
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn who_waits_behind_a_broken_one_moves_up() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for sender in &srq_users.senders {
+        for (sender, waits) in srq_users.senders.iter().zip(1..) {
             sender.post(1, SEND, &[])?;
             // All three wait before the first one fails.
-            assert!(sender.sends.stays_empty());
+            assert!(srq_users.waits(waits));
         }
         // The first queue pair has failed, and does not take this receive.
         srq_users.users[0].qp.fail();
@@ -228,6 +228,7 @@ mod tests {
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 2);
         srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         Ok(())
@@ -248,6 +249,7 @@ mod tests {
         }
         for n in cases(4..6) {
             srq_users.senders[0].post(n, SEND, &[])?;
+            assert!(srq_users.users[0].receives.next_is(n, Status::Success));
         }
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 3);
@@ -255,6 +257,7 @@ mod tests {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.senders[0].post(6, SEND, &[])?;
+        assert!(srq_users.users[0].receives.next_is(6, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         Ok(())
@@ -268,6 +271,7 @@ mod tests {
         srq_users.shared.srq.set_limit(1)?;
         kunit_assert_eq!(srq_users.limits(), 0);
         srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
@@ -282,6 +286,7 @@ mod tests {
         kunit_assert_eq!(srq_users.limits(), 0);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.senders[0].sends.next_is(1, Status::Success));
         kunit_assert_eq!(srq_users.limits(), 1);
         kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         srq_users.shared.srq.set_any_limit(9);
@@ -373,9 +378,9 @@ mod tests {
     #[test]
     fn each_receive_serves_one_who_waits() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for sender in &srq_users.senders {
+        for (sender, waits) in srq_users.senders.iter().zip(1..) {
             sender.post(1, SEND, &[])?;
-            assert!(sender.sends.stays_empty());
+            assert!(srq_users.waits(waits));
         }
         let done = || {
             srq_users
@@ -421,8 +426,9 @@ mod tests {
     #[test]
     fn a_receive_posted_after_the_end_of_a_user_is_for_the_others() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for sender in &srq_users.senders {
+        for (sender, waits) in srq_users.senders.iter().zip(1..) {
             sender.post(1, SEND, &[])?;
+            assert!(srq_users.waits(waits));
         }
         // All three wait; one fails, and must not swallow the wake-up of another.
         srq_users.users[1].qp.fail();
@@ -442,7 +448,7 @@ mod tests {
             let pair = || -> Result<[End; 2]> {
                 let sender = engine_host.end(&EndAttr::PLAIN)?;
                 let user = engine_host.end_in(&domain, &EndAttr::PLAIN, Some(shared.clone()))?;
-                connect(direct::connect, &sender, &user)?;
+                connect(connect_pair, &sender, &user)?;
                 Ok([sender, user])
             };
             let [sender, user] = pair()?;

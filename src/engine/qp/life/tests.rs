@@ -38,7 +38,6 @@ mod tests {
     };
 
     use crate::{
-        direct,
         engine::{
             counters::Counter,
             qp::{
@@ -57,6 +56,8 @@ mod tests {
             },
             harness::{
                 cases,
+                connect,
+                connect_pair,
                 flush_work,
                 wait_until,
                 EngineHost,
@@ -200,6 +201,7 @@ mod tests {
             qp_pair.b.receive(context, &[sink.whole()])?;
         }
         qp_pair.a.post(1, SEND, &[source.whole()])?;
+        assert!(wait_until(|| qp_pair.a.sends.cq.details().used == 1));
         qp_pair.a.qp.fail();
         assert!(qp_pair.is_down());
         assert!(qp_pair.b.receives.next_is(0, Status::Success));
@@ -289,7 +291,7 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let a = engine_host.end(&EndAttr::PLAIN)?;
         let b = engine_host.end(&EndAttr::PLAIN)?;
-        crate::kunit::harness::connect(direct::connect, &a, &b)?;
+        connect(connect_pair, &a, &b)?;
         let (source, sink) = (a.filled(4 << 20, 53)?, b.buffer(4 << 20)?);
         for context in cases(0..8) {
             a.post(context, write(sink.remote(0)), &[source.whole()])?;
@@ -362,7 +364,7 @@ mod tests {
                 end.qp.modify(QpState::Reset)?;
                 kunit_assert_eq!(end.qp.state(), QpState::Reset);
             }
-            qp_pair.connect(direct::connect)?;
+            qp_pair.connect(connect_pair)?;
         }
         Ok(())
     }

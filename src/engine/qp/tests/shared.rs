@@ -52,6 +52,7 @@ mod tests {
         kunit::{
             harness::{
                 cases,
+                connect_pair,
                 wait_until,
                 EngineHost,
                 RNR_MS, //
@@ -86,7 +87,7 @@ mod tests {
         assert!(qp_pair.b.receives.next_is(70, Status::Success));
         assert!(sink.holds(0, 40, 31, 0));
         assert!(qp_pair.b.receives.next_are(0..60, Status::Success));
-        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 0);
+        kunit_assert_eq!(qp_pair.counted(Counter::RnrWaits), 0);
         Ok(())
     }
 
@@ -107,7 +108,7 @@ mod tests {
         let (qp_pair, program) = shared()?;
         for n in cases(0..5) {
             qp_pair.a.post(n, SEND, &[])?;
-            let waits = || qp_pair.a.counted(Counter::RnrWaits) == n + 1;
+            let waits = || qp_pair.counted(Counter::RnrWaits) == n + 1;
             assert!(wait_until(waits));
             assert!(qp_pair.b.receives.stays_empty());
             // CAST: a small number.
@@ -116,7 +117,7 @@ mod tests {
         }
         // The same for a receive that is posted by a call.
         qp_pair.a.post(5, SEND, &[])?;
-        assert!(wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == 6));
+        assert!(wait_until(|| qp_pair.counted(Counter::RnrWaits) == 6));
         qp_pair.b.receive(5, &[])?;
         assert!(qp_pair.b.receives.next_is(5, Status::Success));
         Ok(())
@@ -157,7 +158,7 @@ mod tests {
         assert!(wait_until(|| qp_pair.b.qp.modify(QpState::Reset).is_ok()));
         let _ = qp_pair.b.receives.cq.poll(usize::MAX, |_| ());
         assert!(program.posts(10..11));
-        qp_pair.connect(crate::direct::connect)?;
+        qp_pair.connect(connect_pair)?;
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.b.receives.next_is(10, Status::Success));
         Ok(())
@@ -181,7 +182,7 @@ mod tests {
         assert!(program.posts(0..3));
         program.set(0, LIMIT + 1);
         qp_pair.a.post(1, SEND, &[])?;
-        assert!(wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == 1));
+        assert!(wait_until(|| qp_pair.counted(Counter::RnrWaits) == 1));
         program.set(0, u32::MAX);
         assert!(qp_pair.b.receives.stays_empty());
         program.set(0, 3);
