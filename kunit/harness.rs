@@ -343,7 +343,8 @@ pub(crate) const fn qp_context(number: u32) -> usize {
     0xC00C_0000 + number as usize
 }
 
-/// Runs softirq work that is due, so that an event that should not come has had its chance.
+/// Waits for the work of softirq and of threads that is due, so that an event that should not come
+/// has had its chance. Of bytes on their way through TCP it promises nothing.
 pub(crate) fn flush_work(device: &RdmaDevice) {
     for _ in 0..4 {
         device.host.flush_transports();

@@ -59,6 +59,7 @@ use crate::{
     kunit::{
         harness::{
             connect,
+            connect_pair,
             End,
             EndAttr,
             EngineHost,
@@ -271,7 +272,7 @@ impl Scene {
             engine_host.end(&EndAttr::PLAIN)?,
             engine_host.end(&EndAttr::PLAIN)?,
         );
-        connect(crate::kunit::harness::connect_pair, &friend, &owner)?;
+        connect(connect_pair, &friend, &owner)?;
         let token = Arc::new(Atomic::new(0), GFP_KERNEL)?;
         let mut streams = KVec::new();
         for _ in 0..ending.streams() {
@@ -315,7 +316,7 @@ impl Scene {
             let passive = self
                 .engine_host
                 .end_in(&self.owner.domain, &self.attr, None)?;
-            connect(crate::kunit::harness::connect_pair, &active, &passive)?;
+            connect(connect_pair, &active, &passive)?;
             let feed = Feed {
                 qp: active.qp.clone(),
                 cq: active.sends.cq.clone(),

@@ -34,6 +34,7 @@ use crate::{
     kunit::{
         harness::{
             connect,
+            connect_pair,
             End,
             EndAttr,
             EngineHost,
@@ -301,7 +302,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         attr.send_entries = 256;
         attr.receive_entries = 256;
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-        connect(crate::kunit::harness::connect_pair, &a, &b)?;
+        connect(connect_pair, &a, &b)?;
         let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
         let mut threads = Threads::new()?;
         let [first, second] = pushers.each_ref().map(|p| (*p).clone());
@@ -407,7 +408,7 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let engine_host = EngineHost::new(RNR_MS)?;
     let attr = EndAttr::deep(4, 4);
     let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-    connect(crate::kunit::harness::connect_pair, &a, &b)?;
+    connect(connect_pair, &a, &b)?;
     let ends = [RaceEnd::new(&a, most, long)?, RaceEnd::new(&b, most, long)?];
     let mut threads = Threads::new()?;
     for (end, cpu) in ends.iter().zip(two_cpus()) {
@@ -500,7 +501,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
         let mut attr = EndAttr::deep(16, 64);
         attr.send_entries = 256;
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
-        connect(crate::kunit::harness::connect_pair, &a, &b)?;
+        connect(connect_pair, &a, &b)?;
         let ledger = Ledger::new();
         let post_one = |slot: u64| {
             let context = ledger.next();

@@ -22,7 +22,7 @@
 //! carried out, and gets a Terminate if this side found a fault. The socket stays for a short time, so
 //! that the peer gets the last bytes.
 //!
-//! Lock order: `socket`, `outbound` (both of the work item alone), the lock of the TCP socket, its
+//! Lock order: `socket`, `outbound` (the work item has both, and the start the first), the lock of the TCP socket, its
 //! callback lock, then the locks of the engine. `ledger`, `inbound` and `side` are leaves.
 //!
 //! Tests: `iwarp/wire/tests.rs`, and the suites of `direct/tests` over TCP.
@@ -114,8 +114,6 @@ enum Stage {
     /// The socket is not the connection's yet.
     New,
     Open,
-    /// The queue pair is disconnected: what is under way ends.
-    Ending,
     /// All has ended. The socket stays for a short time.
     Lingering,
     Over,

@@ -279,7 +279,8 @@ impl QueuePair {
     /// the connection.
     ///
     /// A message that waits for a receive delays the end no longer than it may wait; at a shared
-    /// queue that time counts from its last renewal, over TCP from the close.
+    /// queue that time counts from its last renewal, over TCP from the close or, if that is later,
+    /// from the end of the message before.
     pub(crate) fn close(self: &Arc<Self>) {
         self.sq.lock().stop_here();
         self.notify_closing();

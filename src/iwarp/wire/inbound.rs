@@ -315,9 +315,7 @@ impl Delivery {
             return Ok(());
         }
         let at = remote(stag, offset);
-        let checked = wire.with_named(AccessFlag::RemoteWrite, at, segment.len, |payload| {
-            payload.check(segment.len.into())
-        });
+        let checked = wire.check_named(AccessFlag::RemoteWrite, at, segment.len);
         checked.map_err(|denied| self.refuse(wire, tagged(denied)))
     }
 

@@ -55,6 +55,16 @@ impl Wire {
         f(&Payload::Named(qp.peer_usage(wanted), at, len.into()))
     }
 
+    /// Checks that the peer may use memory that it names.
+    pub(super) fn check_named(
+        &self,
+        wanted: AccessFlag,
+        at: RemoteAddr,
+        len: u32,
+    ) -> Result<(), Denied> {
+        self.with_named(wanted, at, len, |payload| payload.check(len.into()))
+    }
+
     /// The use of this side's memory for what comes.
     pub(super) fn sink(&self) -> MemoryUsage<'_> {
         self.qp.local_usage(AccessFlag::LocalWrite)

@@ -121,9 +121,7 @@ impl Delivery {
                 addr: request.source_offset,
                 token: Token::from_raw(request.source_stag),
             };
-            let checked = wire.with_named(AccessFlag::RemoteRead, at, request.size, |payload| {
-                payload.check(request.size.into())
-            });
+            let checked = wire.check_named(AccessFlag::RemoteRead, at, request.size);
             checked.map_err(|denied| self.fault_of_ask(wire, denied))?;
         }
         let request = *request;
