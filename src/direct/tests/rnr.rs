@@ -57,6 +57,7 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(40, 31)?, qp_pair.b.buffer(40)?);
         qp_pair.a.post(1, SEND, &[source.whole()])?;
+        assert!(has_waited(&qp_pair, 1));
         assert!(qp_pair.a.sends.stays_empty());
         qp_pair.b.receive(2, &[sink.whole()])?;
         assert!(qp_pair.a.sends.next_is(1, Status::Success));
@@ -184,6 +185,7 @@ mod tests {
         qp_pair
             .a
             .post(2, write(sink.remote(0)), &[source.whole()])?;
+        assert!(has_waited(&qp_pair, 1));
         assert!(qp_pair.a.sends.stays_empty());
         assert!(sink.is_blank(0, 8));
         qp_pair.b.receive(3, &[])?;
@@ -196,6 +198,7 @@ mod tests {
     fn a_message_that_waits_does_not_hold_up_the_other_direction() -> Result {
         let qp_pair = QpPair::new()?;
         qp_pair.a.post(1, SEND, &[])?;
+        assert!(has_waited(&qp_pair, 1));
         qp_pair.a.receive(2, &[])?;
         qp_pair.b.post(3, SEND, &[])?;
         assert!(qp_pair.b.sends.next_is(3, Status::Success));
@@ -211,6 +214,7 @@ mod tests {
         qp_pair
             .a
             .post(1, write_immediate(sink.remote(0), 5), &[source.whole()])?;
+        assert!(has_waited(&qp_pair, 1));
         assert!(qp_pair.a.sends.stays_empty());
         assert!(sink.holds(0, 8, 33, 0));
         qp_pair.b.receive(2, &[])?;

@@ -53,11 +53,8 @@ impl Delivery {
         let device = wire.qp.device();
         let (now, timeout) = (time::now_ms(), device.host.rnr_timeout_ms);
         let next = now.saturating_add(timeout.max(1).into());
-        let deadline = self.deadline.get_or_insert_with(|| {
-            device.count(Counter::RnrWaits, 1);
-            wire.waits_since.store(now.max(1), Relaxed);
-            next
-        });
+        let begins = self.deadline.is_none();
+        let deadline = self.deadline.get_or_insert(next);
         // A shared queue that ran empty breaks no connection (SRQ-10). The sender bounds the wait when
         // it closes the connection.
         let has_end = wire.qp.params.shared.is_none();
@@ -70,6 +67,11 @@ impl Delivery {
         }
         let left = u32::try_from(*deadline - now).unwrap_or(timeout);
         wire.rnr.arm(wire, left);
+        // A wait that is counted is a wait that has an end.
+        if begins {
+            wire.waits_since.store(now.max(1), Relaxed);
+            device.count(Counter::RnrWaits, 1);
+        }
         self.waits = Wait::Receive;
         Ok(false)
     }
