@@ -42,7 +42,7 @@ blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='n
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
-kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; KERNEL=um: without the checkers, KERNEL=debug: emulated; OVER=tcp: over TCP
+kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; KERNEL=um: without the checkers, KERNEL=debug: emulated; OVER=tcp: over TCP, tcp-late: with delays
 	@scripts/kunit $(RUN_KERNEL)
 
 fuzz: ## the fuzz targets of the iWARP codecs, by libFuzzer on this machine; ONLY='mpa ddp'; FUZZ_RUNS=10000000 each, or FUZZ_SECONDS=60 in all

@@ -364,6 +364,7 @@ u32 ndk_kunit_case_at(u32 depth, char *to, u32 room);
 bool ndk_kunit_fails(void);
 bool ndk_kunit_wire(void);
 u32 ndk_kunit_piece(void);
+u32 ndk_kunit_late(void);
 
 /* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);

@@ -46,6 +46,10 @@ static uint piece;
 module_param(piece, uint, 0444);
 MODULE_PARM_DESC(piece, "bytes to and from TCP go in pieces of that size (0: as they come)");
 
+static uint late;
+module_param(late, uint, 0444);
+MODULE_PARM_DESC(late, "every other call to TCP comes up to that many microseconds late (0: none)");
+
 bool ndk_kunit_wire(void)
 {
 	return wire;
@@ -54,6 +58,11 @@ bool ndk_kunit_wire(void)
 u32 ndk_kunit_piece(void)
 {
 	return piece;
+}
+
+u32 ndk_kunit_late(void)
+{
+	return late;
 }
 
 bool ndk_kunit_fails(void)

@@ -215,6 +215,8 @@ impl Socket {
         let Some(part) = buffer.unsent() else {
             return Ok(0);
         };
+        #[cfg(ndk_kunit)]
+        super::over_tcp::come_late();
         let len = part.len.min(piece());
         let more = more || len < part.len;
         // SAFETY: The C socket is live (invariant). The buffer holds the pages until the call
@@ -230,6 +232,8 @@ impl Socket {
 
     /// Reads outside of an event. Process context, and not within another read; as [`Stream::read`].
     pub(crate) fn read(&self, mut read: impl FnMut(&mut Packet<'_>)) -> Result<usize> {
+        #[cfg(ndk_kunit)]
+        super::over_tcp::come_late();
         let (arg, function) = packet::callback(&mut read);
         // SAFETY: The C socket is live (invariant), and `function` is the one for `arg`, which lives
         // until the call returns.

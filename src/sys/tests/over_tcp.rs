@@ -2,11 +2,19 @@
 
 //! The parameters of a run of the tests over TCP.
 //!
-//! Context: any.
+//! Context: any, except where a function says otherwise.
 
 use core::num::NonZeroU32;
 
-use crate::bindings;
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
+};
+
+use crate::{
+    bindings,
+    sys::random, //
+};
 
 /// Returns true if two queue pairs of a test are connected over TCP: the module's parameter `wire`.
 pub(crate) fn runs_over_tcp() -> bool {
@@ -18,4 +26,17 @@ pub(crate) fn runs_over_tcp() -> bool {
 pub(crate) fn piece() -> Option<NonZeroU32> {
     // SAFETY: Reads a number that is constant once the module has come up.
     NonZeroU32::new(unsafe { bindings::ndk_kunit_piece() })
+}
+
+/// Has every other call to TCP wait for a random time, of which the module's parameter `late` is the
+/// most: connections then differ in their order, as on a busy machine. Process context.
+pub(crate) fn come_late() {
+    // SAFETY: Reads a number that is constant once the module has come up.
+    let most = unsafe { bindings::ndk_kunit_late() };
+    let [coin, share] = random::bytes();
+    if most > 0 && coin & 1 == 0 {
+        let us = u64::from(most) * u64::from(share) / u64::from(u8::MAX);
+        // CAST: not more than `most`.
+        fsleep(Delta::from_micros(us as i64));
+    }
 }
