@@ -93,8 +93,14 @@ impl Queue {
         same(self.poll().map(|e| (e.context.raw(), e.status)), None)
     }
 
-    /// Returns true if the queue has called that often, and is not about to call again.
+    /// Returns true once the queue holds that many entries.
+    pub(crate) fn holds(&self, entries: u32) -> bool {
+        wait_until(|| self.cq.details().used == entries)
+    }
+
+    /// Returns true if the queue has called that often, and is not about to call again; waits for it.
     pub(crate) fn has_called(&self, times: u32) -> bool {
+        wait_until(|| self.log.calls.get() >= times);
         flush_work(&self.device);
         same(self.log.calls.get(), times)
     }

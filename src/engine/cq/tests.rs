@@ -409,6 +409,7 @@ mod tests {
         qp_pair.b.receive(1, &[])?;
         qp_pair.a.post(2, requests::SEND, &[])?;
         assert!(qp_pair.is_down());
+        assert!(wait_until(|| qp_pair.b.events.broken.get() == 1));
         flush_work(qp_pair.a.device());
         kunit_assert_eq!(qp_pair.b.events.broken.get(), 1);
         assert!(qp_pair.b.receives.stays_empty());
@@ -614,6 +615,7 @@ mod tests {
             .arm(Arm::Solicited, MissedEvents::Ignore);
         qp_pair.a.post(10, requests::SEND, &[])?;
         qp_pair.a.post(11, requests::SEND, &[])?;
+        assert!(qp_pair.b.receives.holds(2));
         assert!(qp_pair.b.receives.has_called(0));
         qp_pair
             .a
@@ -663,6 +665,7 @@ mod tests {
             qp_pair.a.post(context, requests::SEND, &[])?;
         }
         assert!(qp_pair.is_down());
+        assert!(wait_until(|| qp_pair.b.events.broken.get() == 1));
         flush_work(qp_pair.a.device());
         kunit_assert_eq!(qp_pair.b.events.broken.get(), 1);
         kunit_assert_eq!(qp_pair.a.events.broken.get(), 0);
@@ -689,6 +692,7 @@ mod tests {
         }
         assert!(qp_pair.is_down());
         kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
+        assert!(wait_until(|| qp_pair.a.events.broken.get() == 1));
         flush_work(qp_pair.a.device());
         kunit_assert_eq!(qp_pair.a.events.broken.get(), 1);
         assert!(qp_pair.a.sends.next_are(0..2, Status::Success));
