@@ -147,6 +147,7 @@ mod tests {
         assert!(a.moved(&qp_pair.a, &[(Sends, 1)]));
         qp_pair.b.post(4, invalidate(token), &[])?;
         assert!(qp_pair.b.sends.next_is(4, Status::LocalOperation));
+        assert!(qp_pair.is_down());
         assert!(b.moved(&qp_pair.b, &[(InvalidationsRefused, 1), (Disconnects, 1)]));
         assert!(a.moved(&qp_pair.a, &[(Disconnects, 1)]));
         Ok(())
@@ -205,6 +206,7 @@ mod tests {
                 qp_pair.b.receives.cq.arm(arm, MissedEvents::Ignore);
                 qp_pair.a.post_with(context, SEND, SOLICITED, &[])?;
                 assert!(qp_pair.b.receives.next_is(context, Status::Success));
+                assert!(qp_pair.a.sends.next_is(context, Status::Success));
                 assert!(b.moved(&qp_pair.b, &[(counter, 1), (Receives, 1)]));
             }
         }

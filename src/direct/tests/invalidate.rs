@@ -223,10 +223,11 @@ mod tests {
         flush_work(qp_pair.b.device());
         kunit_assert_eq!(early, (false, false));
         assert!(qp_pair.b.receives.poll().is_none());
+        let is_delayed = || qp_pair.counted(Counter::InvalidationsDelayed) >= 1;
+        assert!(wait_until(is_delayed));
         drop(access);
         assert!(qp_pair.b.receives.next_is(2, Status::Success));
         assert!(qp_pair.a.sends.next_is(1, Status::Success));
-        assert!(qp_pair.counted(Counter::InvalidationsDelayed) >= 1);
         Ok(())
     }
 
@@ -460,6 +461,8 @@ mod tests {
             token: memory.token(),
             must_be_valid: false,
         };
+        // Over TCP the connection has begun then, and starts requests at a doorbell alone.
+        flush_work(qp_pair.a.device());
         let work = [
             lenient,
             register(memory.token(), LEN as u64, ALL),

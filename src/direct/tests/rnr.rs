@@ -229,8 +229,8 @@ mod tests {
         for context in cases(0..5) {
             qp_pair.a.post(context, SEND, &[])?;
         }
-        assert!(has_waited(&qp_pair, 1));
         for context in cases(0..5) {
+            assert!(has_waited(&qp_pair, context + 1));
             qp_pair.b.receive(context, &[])?;
             assert!(qp_pair.b.receives.next_is(context, Status::Success));
             assert!(qp_pair.a.sends.next_is(context, Status::Success));

@@ -107,6 +107,7 @@ mod tests {
                 cases,
                 flush_work,
                 runs_over_tcp,
+                same,
                 wait_until,
                 EndAttr,
                 QpPair, //
@@ -446,10 +447,10 @@ mod tests {
         let after_poll = log.calls.get();
         drop(softirqs_off);
         posted?;
-        // The request was carried out in place (over TCP it goes out later), but no call was made
-        // there.
+        // The request was carried out in place, but no call was made there. Over TCP it goes out later,
+        // and another processor may make the call at any time.
         assert!(polled || runs_over_tcp());
-        kunit_assert_eq!((after_post, after_poll), (0, 0));
+        assert!(same((after_post, after_poll), (0, 0)) || runs_over_tcp());
         assert!(wait_until(|| log.calls.get() > 0));
         kunit_assert_eq!(log.misplaced.get(), 0);
         Ok(())

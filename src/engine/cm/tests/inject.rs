@@ -262,6 +262,8 @@ mod tests {
         fixture.passive.qp.fail();
         // The other side's device has no faults.
         assert!(wait_until(|| passive.closed.get() == 1));
+        // Over TCP both ends have their sockets then, and with them their sides.
+        flush_work(device);
         assert!(wait_until(|| device.host.sides() == 1));
         flush_work(device);
         assert!(is_early(&clock, 150, || active.closed.get() == 0));
