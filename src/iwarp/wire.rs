@@ -22,8 +22,9 @@
 //! carried out, and gets a Terminate if this side found a fault. The socket stays for a short time, so
 //! that the peer gets the last bytes.
 //!
-//! Lock order: `socket`, `outbound` (the work item has both, and the start the first), the lock of the TCP socket, its
-//! callback lock, then the locks of the engine. `ledger`, `inbound` and `side` are leaves.
+//! Lock order: `socket`, `outbound` (the work item has both, and the start the first), the lock of the
+//! TCP socket, its callback lock, then the locks of the engine. `ledger`, `inbound` and `side` are
+//! leaves.
 //!
 //! Tests: `iwarp/wire/tests.rs`, and the suites of `direct/tests` over TCP.
 
