@@ -11,6 +11,7 @@
 //! | `validate`  | the checks of a header against the messages before it                       |
 //! | `receive`   | bytes of the stream to messages, resumable at any byte                      |
 //! | `send`      | messages to FPDUs                                                           |
+//! | `opening`   | the start-up: the frames of both sides, and the terms that they settle      |
 //! | `ahead`     | a look at messages behind one that waits                                    |
 //! | `wire`      | the transport: sockets, queue pairs, memory                                 |
 //!
@@ -27,6 +28,7 @@
 pub(crate) mod ahead;
 pub(crate) mod ddp;
 pub(crate) mod mpa;
+pub(crate) mod opening;
 pub(crate) mod rdmap;
 pub(crate) mod receive;
 pub(crate) mod send;

@@ -11,6 +11,8 @@
 mod ddp;
 #[path = "../../src/iwarp/mpa.rs"]
 mod mpa;
+#[path = "../../src/iwarp/opening.rs"]
+mod opening;
 #[path = "../../src/iwarp/rdmap.rs"]
 mod rdmap;
 #[path = "../../src/iwarp/receive.rs"]
