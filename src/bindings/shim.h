@@ -123,6 +123,7 @@ struct ndk_tcp *ndk_tcp_accept(struct ndk_tcp *listener);
 int ndk_tcp_name(struct ndk_tcp *tcp, bool peer,
 		 struct __kernel_sockaddr_storage *addr);
 void ndk_tcp_watch(struct ndk_tcp *tcp, u32 ms);
+bool ndk_tcp_is_acknowledged(struct ndk_tcp *tcp);
 u32 ndk_tcp_state(const struct ndk_tcp *tcp, int *error);
 u32 ndk_tcp_segment(const struct ndk_tcp *tcp);
 int ndk_tcp_send(struct ndk_tcp *tcp, struct page *page, u32 offset, u32 len,

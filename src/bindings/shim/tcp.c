@@ -196,10 +196,17 @@ void ndk_tcp_disown(struct ndk_tcp *tcp)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* The socket has no owner. */
+/*
+ * The socket has no owner.  TCP still sends what it has, at its own intervals: with
+ * the short ones of a watch it would give an orphan up soon.
+ */
 void ndk_tcp_free(struct ndk_tcp *tcp)
 {
+	struct sock *sk = tcp->sock->sk;
+	u32 ms = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rto_max_ms);
+
 	might_sleep();
+	WRITE_ONCE(inet_csk(sk)->icsk_rto_max, msecs_to_jiffies(ms));
 	sock_release(tcp->sock);
 	kfree(tcp);
 }
@@ -289,19 +296,29 @@ int ndk_tcp_name(struct ndk_tcp *tcp, bool peer,
 }
 
 /*
- * A connection ends when the peer has acknowledged nothing, or taken nothing, of
- * what was sent for @ms, or was silent for as long without that: at least 2 s.
+ * A connection ends when the peer has answered nothing for about @ms, or two to three
+ * times that with bytes on their way.  No user timeout: with it a peer that answers,
+ * and takes nothing, ends it, too.
  */
 void ndk_tcp_watch(struct ndk_tcp *tcp, u32 ms)
 {
 	struct sock *sk = tcp->sock->sk;
-	int seconds = clamp_t(u32, ms / 1000 / 4, 1, MAX_TCP_KEEPIDLE);
+	int seconds = clamp_t(u32, ms / 6 / MSEC_PER_SEC, 1, MAX_TCP_KEEPIDLE);
+	u32 rto_max = clamp_t(u32, ms / 5, MSEC_PER_SEC,
+			      TCP_RTO_MAX_SEC * MSEC_PER_SEC);
 
 	sock_set_keepalive(sk);
 	tcp_sock_set_keepidle(sk, seconds);
 	tcp_sock_set_keepintvl(sk, seconds);
-	/* Of a connection with a user timeout TCP does not count the probes. */
-	tcp_sock_set_user_timeout(sk, clamp_t(u32, ms, 1, INT_MAX));
+	tcp_sock_set_keepcnt(sk, 5);
+	WRITE_ONCE(inet_csk(sk)->icsk_rto_max, msecs_to_jiffies(rto_max));
+}
+
+bool ndk_tcp_is_acknowledged(struct ndk_tcp *tcp)
+{
+	const struct tcp_sock *tp = tcp_sk(tcp->sock->sk);
+
+	return READ_ONCE(tp->snd_una) == READ_ONCE(tp->write_seq);
 }
 
 /* A state of TCP that is not here has no connection. */

@@ -19,6 +19,7 @@ use super::*;
 use crate::{
     kunit::harness::{
         came_in_time,
+        sleep,
         wait_until, //
     },
     sys::{
@@ -538,6 +539,42 @@ mod tests {
         drop(far);
         assert!(wait_until(|| near.state() == State::Ended));
         near.watch(1000);
+        Ok(())
+    }
+
+    #[test]
+    fn a_watch_does_not_take_a_closed_window_for_silence() -> Result {
+        let _lo = lo()?;
+        let pair = Pair::new(Owner::new()?, Owner::holding()?)?;
+        pair.near.watch(1);
+        pair.far.watch(1);
+        kunit_assert_eq!(pair.near.is_acknowledged(), true);
+        // The peer takes nothing for longer than a silent one stays.
+        let (page, mut sent, mut full) = ([7; 4096], 0, 0);
+        while full < 70 {
+            let mut bytes = buffer(&page)?;
+            match pair.near.send(&mut bytes, false) {
+                Ok(some) => (sent, full) = (sent + some as u64, 0),
+                Err(e) => {
+                    kunit_assert_eq!(e, EAGAIN);
+                    full += 1;
+                    sleep(100);
+                }
+            }
+        }
+        kunit_assert_eq!(pair.near.state(), State::Open);
+        kunit_assert_eq!(pair.far.state(), State::Open);
+        kunit_assert_eq!(pair.near.is_acknowledged(), false);
+        let mut read = 0;
+        assert!(wait_until(|| {
+            let result = pair.far.read(|packet| {
+                read += packet.len() as u64;
+                packet.skip();
+            });
+            result.is_err() || read == sent
+        }));
+        kunit_assert_eq!(read, sent);
+        assert!(wait_until(|| pair.near.is_acknowledged()));
         Ok(())
     }
 }
