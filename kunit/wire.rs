@@ -30,6 +30,7 @@ use crate::{
         }, //
     },
     iwarp::wire::{
+        Begins,
         Terms,
         Wire, //
     },
@@ -160,9 +161,14 @@ pub(crate) fn connect(a: &Arc<QueuePair>, b: &Arc<QueuePair>) -> Result<Arc<dyn 
             inbound: 128,
             outbound: 128,
         },
+        begins: Begins::Here,
     };
     let (near, far) = sockets()?;
-    let wires = [Wire::new(a, id, terms)?, Wire::new(b, id, terms)?];
+    let far_terms = Terms {
+        begins: Begins::There,
+        ..terms
+    };
+    let wires = [Wire::new(a, id, terms)?, Wire::new(b, id, far_terms)?];
     let start = Arc::pin_init(
         pin_init!(Start {
             wires,

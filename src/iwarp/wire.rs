@@ -29,6 +29,7 @@
 //! Tests: `iwarp/wire/tests.rs`, and the suites of `direct/tests` over TCP.
 
 mod ending;
+mod hearing;
 mod inbound;
 mod ledger;
 mod named;
@@ -55,6 +56,8 @@ use kernel::{
         WorkItem, //
     }, //
 };
+
+pub(crate) use self::hearing::Begins;
 
 use self::{
     inbound::Inbound,
@@ -96,6 +99,9 @@ use crate::{
 /// The time for which a socket stays when the connection is over, in milliseconds.
 const LINGER_MS: u32 = 2_000;
 
+/// The time after which a peer that answers nothing has gone, about, in milliseconds.
+const WATCH_MS: u32 = 30_000;
+
 /// The time after which a send that found no memory is tried again, in milliseconds.
 const RETRY_MS: u32 = 10;
 
@@ -107,6 +113,7 @@ pub(crate) struct Terms {
     /// The peer is ndk.
     pub(crate) extended: bool,
     pub(crate) limits: ReadLimits,
+    pub(crate) begins: Begins,
 }
 
 /// The stage of a connection. Changed under `socket`.
@@ -128,8 +135,16 @@ pub(crate) struct Wire {
     terms: Terms,
     /// The queue pair is disconnected.
     is_stopped: AtomicFlag,
+    /// This side may send.
+    may_send: AtomicFlag,
     /// A graceful close has begun.
     is_closing: AtomicFlag,
+    /// The end of this half of the wait for the first FPDU, in milliseconds of monotonic time; a second
+    /// half follows if `hears_again`.
+    hear_until: Atomic<u64>,
+    hears_again: AtomicFlag,
+    /// Bytes of answers that came to requests of this side.
+    placed: Atomic<u64>,
     /// The end of the lingering, in milliseconds of monotonic time.
     linger_until: Atomic<u64>,
     /// The time since which a message has waited for a receive, in milliseconds of monotonic time; 0
@@ -161,7 +176,10 @@ pub(crate) struct Wire {
     /// Another try of a send that found no memory.
     #[pin]
     retry: Timer<Self>,
-    /// The end of the wait for an acknowledgement, where the queue pair is being closed.
+    /// The end of the wait for the first FPDU.
+    #[pin]
+    hear: Timer<Self>,
+    /// The end of the wait for the requests of a queue pair that is being closed.
     #[pin]
     close: Timer<Self>,
 }
@@ -187,7 +205,11 @@ impl Wire {
                 qp: qp.clone(),
                 terms,
                 is_stopped: AtomicFlag::new(false),
+                may_send: AtomicFlag::new(!terms.begins.waits()),
                 is_closing: AtomicFlag::new(false),
+                hear_until: Atomic::new(u64::MAX),
+                hears_again: AtomicFlag::new(true),
+                placed: Atomic::new(0),
                 linger_until: Atomic::new(0),
                 waits_since: Atomic::new(0),
                 room: Room::new(),
@@ -202,6 +224,7 @@ impl Wire {
                 rnr <- Timer::new(),
                 look <- Timer::new(),
                 retry <- Timer::new(),
+                hear <- Timer::new(),
                 close <- Timer::new(),
             }),
             GFP_KERNEL,
@@ -234,9 +257,11 @@ impl Wire {
             return Err(ECONNABORTED);
         }
         let events = Arc::new(WireEvents(self.clone()), GFP_KERNEL)?;
+        socket.watch(WATCH_MS);
         *place = Some(Owned::new(socket, events)?);
         *self.side.lock() = Some(self.qp.device().host.add_side());
         self.set_stage(Stage::Open);
+        self.begin_hearing();
         Ok(())
     }
 
@@ -259,8 +284,7 @@ impl Wire {
         }
     }
 
-    /// Has the work item bound the wait for acknowledgements, as the queue pair is being closed. Any
-    /// context.
+    /// Has the work item bound the wait for requests, as the queue pair is being closed. Any context.
     pub(crate) fn closing(self: &Arc<Self>) {
         self.is_closing.store(true, Release);
         self.kick();
@@ -412,6 +436,7 @@ impl WorkItem for Wire {
             if let Some(socket) = &*place {
                 if !this.is_stopped.load(Acquire) {
                     this.read_again(socket);
+                    this.bound_hearing(socket);
                 }
                 this.write(socket);
                 if !this.is_stopped.load(Acquire) {

@@ -279,8 +279,9 @@ impl QueuePair {
     /// the connection.
     ///
     /// A message that waits for a receive delays the end no longer than it may wait; at a shared
-    /// queue that time counts from its last renewal, over TCP from the close or, if that is later,
-    /// from the end of the message before.
+    /// queue that time counts from its last renewal. Over TCP it bounds all requests, from the close
+    /// on, and begins anew with each progress of one: bytes that TCP takes, or that come, an answer,
+    /// an acknowledgement.
     pub(crate) fn close(self: &Arc<Self>) {
         self.sq.lock().stop_here();
         self.notify_closing();

@@ -12,10 +12,7 @@ use kernel::sync::atomic::ordering::{
 };
 
 use super::{
-    ledger::{
-        Asked,
-        Blamed, //
-    },
+    ledger::Asked,
     reading::Slot,
     Stage,
     Wire,
@@ -51,14 +48,13 @@ impl Wire {
         if !is_drained {
             return false;
         }
-        for timer in [&self.rnr, &self.look, &self.retry, &self.close] {
+        for timer in [&self.rnr, &self.look, &self.retry, &self.hear, &self.close] {
             timer.cancel();
         }
         loop {
-            let Some(gone) = self.ledger.lock().take_sent() else {
+            let Some((gone, status)) = self.ledger.lock().take_sent() else {
                 break;
             };
-            let status = self.ledger.lock().take_blame(Blamed::Oldest);
             gone.complete(&self.qp, status);
         }
         self.outbound.lock().end(self);
@@ -74,7 +70,7 @@ impl Wire {
 
     /// Ends a read or atomic operation; without a status as the peer has it, or flushed.
     pub(super) fn end_asked(&self, asked: &mut Asked, status: Option<Status>) {
-        let blamed = || self.ledger.lock().take_blame(Blamed::Asked(asked.message));
+        let blamed = || self.ledger.lock().status_of_asked(asked.message);
         let status = status.unwrap_or_else(blamed);
         self.qp.complete(&mut asked.wqe, status);
     }
@@ -103,27 +99,29 @@ impl Wire {
         }
     }
 
-    /// Ends a connection that is being closed, and whose peer does not carry the oldest message out in
-    /// the time of a wait for a receive: the peer waits for as long as it takes.
+    /// Ends a connection that is being closed, and of whose requests none has moved for the time that a
+    /// message may wait for its receive.
     pub(super) fn bound_close(self: &Arc<Self>) {
-        if !self.terms.extended || !self.is_closing.load(Acquire) {
+        // The wait for the first FPDU has a bound of its own.
+        if !self.is_closing.load(Acquire) || self.is_hearing() {
             return;
         }
         let device = self.qp.device();
         let (now, most) = (time::now_ms(), device.host.rnr_timeout_ms);
-        let left = self.ledger.lock().left_to_wait(now, most);
+        let progress = self.outbound.lock().progress(self);
+        let mut ledger = self.ledger.lock();
+        let left = ledger.left_to_wait(now, most, progress);
+        // Of another peer no request waits for a receive.
+        let is_late =
+            left == Some(0) && self.terms.extended && ledger.blame_late(progress.is_begun);
+        drop(ledger);
         match left {
             None => {}
             Some(0) => {
-                device.count(Counter::RnrTimeouts, 1);
-                let status = Status::ReceiverNotReady;
-                self.ledger.lock().blame(Blamed::Oldest, status);
+                device.count(Counter::RnrTimeouts, u64::from(is_late));
                 self.qp.peer_gone(self.id);
             }
-            Some(left) => {
-                let left = u32::try_from(left).unwrap_or(most);
-                self.close.arm(self, left.saturating_add(1));
-            }
+            Some(left) => self.close.arm(self, u32::try_from(left).unwrap_or(most)),
         }
     }
 

@@ -12,7 +12,10 @@ mod receive;
 
 use core::marker::PhantomData;
 
-use kernel::sync::atomic::ordering::Acquire;
+use kernel::sync::atomic::ordering::{
+    Acquire,
+    Relaxed, //
+};
 
 use self::deliver::{
     acknowledged,
@@ -26,12 +29,9 @@ use super::{
 };
 use crate::{
     engine::{
-        memory::{
-            transfer::{
-                self,
-                Payload, //
-            },
-            Denied, //
+        memory::transfer::{
+            self,
+            Payload, //
         },
         prelude::*,
         qp::QueuePair,
@@ -268,6 +268,7 @@ impl<'a, 'b> Sink for Delivering<'_, 'a, 'b> {
     type Bytes = PacketBytes<'a, 'b>;
 
     fn begin(&mut self, segment: &Segment) -> Result<Progress, Cause> {
+        self.wire.heard();
         self.delivery.begin(self.wire, segment)
     }
 
@@ -279,6 +280,7 @@ impl<'a, 'b> Sink for Delivering<'_, 'a, 'b> {
     }
 
     fn deliver(&mut self, message: &Message) -> Result<Progress, Cause> {
+        self.wire.heard();
         self.delivery.deliver(self.wire, message)
     }
 }
@@ -382,7 +384,7 @@ impl Delivery {
             return Err(self.fail_local(wire, place));
         }
         self.at += len;
-        self.end_segment();
+        self.end_segment(wire);
         Ok(())
     }
 
@@ -407,10 +409,13 @@ impl Delivery {
         cause
     }
 
-    fn end_segment(&mut self) {
+    fn end_segment(&mut self, wire: &Wire) {
         if self.at == self.len {
             if let Some(Place::ReadResponse { .. }) = self.place {
                 self.asked_at += self.len;
+                let placed = wire.placed.load(Relaxed);
+                // One context at a time places.
+                wire.placed.store(placed + u64::from(self.len), Relaxed);
             }
         }
     }

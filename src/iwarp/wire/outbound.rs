@@ -10,19 +10,21 @@
 //! Tests: `direct/tests/message.rs`.
 
 mod begin;
+mod end;
 
-use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::ordering::{
+    Acquire,
+    Relaxed, //
+};
 
 use self::begin::own;
 use super::{
-    ledger::{
-        Blamed,
-        Gone, //
-    },
+    ledger::Gone,
     named::{
         refusal,
         WORD, //
     },
+    Begins,
     Terms,
     Wire,
     WireEvents, //
@@ -32,8 +34,7 @@ use crate::{
         memory::{
             transfer::{
                 self,
-                Part,
-                Payload, //
+                Part, //
             },
             Denied, //
         },
@@ -129,6 +130,10 @@ impl Sending {
     const fn is_aside(&self) -> bool {
         matches!(self.content, Content::Report)
     }
+
+    const fn is_request(&self) -> bool {
+        matches!(self.content, Content::Request | Content::RequestOwn(_))
+    }
 }
 
 /// The sending side of a connection.
@@ -150,11 +155,15 @@ pub(super) struct Outbound {
     /// Bytes that were put since the start-up, and bytes that TCP has taken.
     put: u64,
     taken: u64,
+    /// The byte after the last one of a request.
+    requests_end: u64,
     /// Requests that end when TCP has taken their bytes, with the last byte of each.
     leaving: Ring<(u64, Gone)>,
     /// The last message was an answer: then a request has its turn.
     answered: bool,
     stage: Stage,
+    /// The first FPDU is an acknowledgement of nothing, and has not begun.
+    begins: bool,
 }
 
 /// The FPDUs that may be put.
@@ -182,9 +191,11 @@ impl Outbound {
             next_number: 1,
             put: 0,
             taken: 0,
+            requests_end: 0,
             leaving: Ring::new(qp.caps.send_wr, (0, Gone::BLANK), GFP_KERNEL)?,
             answered: false,
             stage: Stage::All,
+            begins: terms.begins == Begins::Here,
         })
     }
 
@@ -258,7 +269,7 @@ impl Outbound {
             // The message under way goes no further; its request ends with the others.
             self.stage = Stage::None;
         }
-        if self.stage == Stage::None {
+        if self.stage == Stage::None || !wire.may_send.load(Acquire) {
             return Composed::Nothing;
         }
         if self.aside.is_none() {
@@ -312,6 +323,9 @@ impl Outbound {
         // CAST: widening.
         self.put += (self.buffer.len() - before) as u64;
         sending.put = until;
+        if sending.is_request() {
+            self.requests_end = self.put;
+        }
         if until < sending.len {
             return Composed::More;
         }
@@ -431,30 +445,6 @@ impl Outbound {
                 let _ = self.leaving.push((self.put, gone));
             }
         }
-    }
-
-    /// Returns false if the request under way waits for the last access to what it has invalidated.
-    pub(super) fn end_drain(&mut self, wire: &Arc<Wire>) -> bool {
-        self.drains.is_none() || self.is_drained(wire)
-    }
-
-    /// Ends the requests that this side still has. The last report and a Terminate may go out then.
-    pub(super) fn end(&mut self, wire: &Arc<Wire>) {
-        self.sending = None;
-        self.stage = Stage::Last;
-        if self.has_request {
-            let status = wire.ledger.lock().take_blame(Blamed::Oldest);
-            self.complete(wire, status);
-        }
-        let mut leaving = core::mem::replace(&mut self.leaving, Ring::EMPTY);
-        while let Some((_, gone)) = leaving.pop() {
-            gone.complete(&wire.qp, Status::Flushed);
-        }
-    }
-
-    /// Drops the pages. Process context.
-    pub(super) fn drop_pages(&mut self) {
-        self.buffer = Buffer::new();
     }
 }
 

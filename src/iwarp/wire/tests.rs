@@ -3,9 +3,19 @@
 //! A connection whose other end the test plays, FPDU by FPDU: faults of the peer, and a peer that is
 //! not ndk.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::ordering::{
+            Acquire,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
 
 use super::{
+    Begins,
     Terms,
     Wire, //
 };
@@ -21,8 +31,10 @@ use crate::{
             With, //
         },
         send::{
+            Head,
             Message,
-            Sender, //
+            Sender,
+            LEAST_ULPDU, //
         },
         terminate::{
             self,
@@ -76,6 +88,7 @@ impl Came {
 /// A queue pair, and its peer, which the test plays.
 struct Played {
     end: End,
+    wire: Arc<Wire>,
     peer: Socket,
     sender: Sender,
     bytes: KVec<u8>,
@@ -87,6 +100,11 @@ struct Played {
 impl Played {
     /// A connection with CRCs; `extended`: the peer says that it is ndk.
     fn new(extended: bool) -> Result<Self> {
+        Self::beginning(extended, Begins::Any)
+    }
+
+    /// The same, with the side that begins.
+    fn beginning(extended: bool, begins: Begins) -> Result<Self> {
         let (lo, engine_host) = (NetDev::loopback()?, EngineHost::new(RNR_MS)?);
         let end = engine_host.end(&EndAttr::PLAIN)?;
         let limits = ReadLimits {
@@ -97,6 +115,7 @@ impl Played {
             crc: true,
             extended,
             limits,
+            begins,
         };
         let (near, peer) = sockets()?;
         let wire = Wire::new(&end.qp, end.device().host.next_connection(), terms)?;
@@ -105,6 +124,7 @@ impl Played {
         wire.begin(near)?;
         Ok(Self {
             end,
+            wire,
             peer,
             sender: Sender::new(true),
             bytes: KVec::from_elem(0, ROOM, GFP_KERNEL)?,
@@ -112,6 +132,11 @@ impl Played {
             _engine_host: engine_host,
             _lo: lo,
         })
+    }
+
+    /// The bytes that TCP has taken from the queue pair.
+    fn taken(&self) -> u64 {
+        self.wire.outbound.lock().taken()
     }
 
     /// Sends these bytes.
@@ -136,6 +161,11 @@ impl Played {
     fn fpdu(&mut self, message: Message, payload: &[u8]) -> Result<KVec<u8>> {
         let mut segments = self.sender.begin(message).ok_or(EINVAL)?;
         let head = segments.next(1024).ok_or(EINVAL)?;
+        self.framed(&head, payload)
+    }
+
+    /// The FPDU with that header.
+    fn framed(&self, head: &Head, payload: &[u8]) -> Result<KVec<u8>> {
         let mut fpdu = KVec::new();
         fpdu.extend_from_slice(head.as_bytes(), GFP_KERNEL)?;
         fpdu.extend_from_slice(payload, GFP_KERNEL)?;
@@ -236,7 +266,8 @@ mod tests {
             },
             harness::{
                 cases,
-                flush_work, //
+                flush_work,
+                is_early, //
             },
             requests::{
                 invalidate,
@@ -254,6 +285,12 @@ mod tests {
             work::RemoteAddr, //
         },
         sys::clock::StoppedClock,
+    };
+
+    /// A place in memory of the peer.
+    const THERE: RemoteAddr = RemoteAddr {
+        addr: 0x5000,
+        token: Token::from_raw(0x77),
     };
 
     /// A fault of the peer.
@@ -350,11 +387,7 @@ mod tests {
         for (offset, len, other) in cases(faults) {
             let mut played = Played::new(true)?;
             let sink = played.end.buffer(8)?;
-            let from = RemoteAddr {
-                addr: 0x5000,
-                token: Token::from_raw(0x77),
-            };
-            played.end.post(1, read(from), &[sink.whole()])?;
+            played.end.post(1, read(THERE), &[sink.whole()])?;
             let came = played.next()?.ok_or(EIO)?;
             kunit_assert_eq!(came.opcode(), Some(Opcode::ReadRequest));
             let request: &[u8; ReadRequest::LEN] = came.payload[..].try_into().map_err(|_| EIO)?;
@@ -423,13 +456,9 @@ mod tests {
         for (cause, queue, number, blamed, status) in cases(statuses) {
             let mut played = Played::new(true)?;
             let sink = played.end.buffer(8)?;
-            let from = RemoteAddr {
-                addr: 0,
-                token: Token::from_raw(0x77),
-            };
             played.end.post(1, SEND, &[])?;
-            played.end.post(2, read(from), &[sink.whole()])?;
-            played.end.post(3, read(from), &[sink.whole()])?;
+            played.end.post(2, read(THERE), &[sink.whole()])?;
+            played.end.post(3, read(THERE), &[sink.whole()])?;
             for _ in 0..3 {
                 assert!(played.next()?.is_some());
             }
@@ -481,12 +510,8 @@ mod tests {
         let _clock = StoppedClock::new();
         let mut played = Played::new(true)?;
         let source = played.end.filled(1 << 20, 9)?;
-        let to = RemoteAddr {
-            addr: 0,
-            token: Token::from_raw(0x77),
-        };
         for context in cases(1..17) {
-            played.end.post(context, write(to), &[source.whole()])?;
+            played.end.post(context, write(THERE), &[source.whole()])?;
         }
         flush_work(played.end.device());
         played.ask(0x1234_5678, 4)?;
@@ -570,6 +595,205 @@ mod tests {
     }
 
     #[test]
+    fn a_responder_sends_nothing_before_it_hears_the_initiator() -> Result {
+        let (send, word, stag, offset, len) = (PLAIN, 0, 1, 0, 0);
+        // What each message has the queue pair send beside its own Send; a Send of the peer waits for
+        // its receive.
+        let messages = [
+            (Message::Acknowledge { count: 0 }, None),
+            (Message::Send { send, word, len }, None),
+            (
+                Message::Write { stag, offset, len },
+                Some(Opcode::Acknowledge),
+            ),
+            (Message::ReadRequest, Some(Opcode::ReadResponse)),
+        ];
+        for (message, other) in cases(messages) {
+            let mut played = Played::beginning(true, Begins::There)?;
+            played.end.post(1, SEND, &[])?;
+            flush_work(played.end.device());
+            kunit_assert_eq!(played.taken(), 0);
+            match message {
+                Message::ReadRequest => played.ask(1, 0)?,
+                _ => played.send(message, &[])?,
+            }
+            let mut came = (false, other.is_none());
+            while came != (true, true) {
+                let opcode = played.next()?.ok_or(EIO)?.opcode();
+                match opcode == Some(Opcode::Send(PLAIN)) {
+                    true => came.0 = true,
+                    false => {
+                        kunit_assert_eq!(opcode, other);
+                        came.1 = true;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_fpdu_ends_the_connection_before_the_responder_says_a_word() -> Result {
+        let mut played = Played::beginning(true, Begins::There)?;
+        played.end.post(1, SEND, &[])?;
+        Fault::Length.commit(&mut played)?;
+        assert!(played.ends()?);
+        assert!(played.end.is_down());
+        assert!(played.end.sends.next_is(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn a_responder_waits_a_second_for_an_initiator_that_promised_nothing() -> Result {
+        let clock = StoppedClock::new();
+        let mut played = Played::beginning(false, Begins::Perhaps)?;
+        played.end.post(1, SEND, &[])?;
+        // The second half begins when the first is over.
+        let early = is_early(&clock, 500, || !played.wire.hears_again.load(Acquire));
+        kunit_assert_eq!(early, false);
+        assert!(wait_until(|| !played.wire.hears_again.load(Acquire)));
+        let early = is_early(&clock, 500, || played.taken() > 0);
+        kunit_assert_eq!(early, false);
+        let came = played.next()?.ok_or(EIO)?;
+        kunit_assert_eq!(came.opcode(), Some(Opcode::Send(PLAIN)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_responder_waits_for_what_an_initiator_has_promised() -> Result {
+        let clock = StoppedClock::new();
+        let mut played = Played::beginning(false, Begins::There)?;
+        played.end.post(1, SEND, &[])?;
+        for _ in cases(0..4) {
+            let early = is_early(&clock, RNR_MS, || played.taken() > 0);
+            kunit_assert_eq!(early, false);
+        }
+        let (stag, offset, len) = (1, 0, 0);
+        played.send(Message::Write { stag, offset, len }, &[])?;
+        let came = played.next()?.ok_or(EIO)?;
+        kunit_assert_eq!(came.opcode(), Some(Opcode::Send(PLAIN)));
+        Ok(())
+    }
+
+    #[test]
+    fn an_initiator_begins_with_an_acknowledgement_of_nothing() -> Result {
+        let mut played = Played::beginning(true, Begins::Here)?;
+        let came = played.next()?.ok_or(EIO)?;
+        kunit_assert_eq!(came.opcode(), Some(Opcode::Acknowledge));
+        played.end.post(1, SEND, &[])?;
+        let came = played.next()?.ok_or(EIO)?;
+        kunit_assert_eq!(came.opcode(), Some(Opcode::Send(PLAIN)));
+        played.send(Message::Acknowledge { count: 1 }, &[])?;
+        assert!(played.end.sends.next_is(1, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn a_close_waits_for_an_answer_no_longer_than_for_a_receive() -> Result {
+        // A peer that is ndk, another, and one that has not begun.
+        let peers = [
+            (true, Begins::Any),
+            (false, Begins::Any),
+            (true, Begins::There),
+        ];
+        for (extended, begins) in cases(peers) {
+            let clock = StoppedClock::new();
+            let mut played = Played::beginning(extended, begins)?;
+            let sink = played.end.buffer(8)?;
+            played.end.post(1, read(THERE), &[sink.whole()])?;
+            if begins == Begins::Any {
+                assert!(played.next()?.is_some());
+            }
+            played.end.qp.close();
+            flush_work(played.end.device());
+            let early = is_early(&clock, RNR_MS + 1, || played.end.qp.state() != QpState::Rts);
+            kunit_assert_eq!(early, false);
+            assert!(played.end.sends.next_is(1, Status::Flushed));
+            assert!(played.end.is_down());
+            assert!(played.ends()?);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_close_ends_when_the_peer_takes_no_more_bytes() -> Result {
+        let len = 16 << 20;
+        for extended in cases([true, false]) {
+            let clock = StoppedClock::new();
+            let played = Played::new(extended)?;
+            let source = played.end.filled(len, 9)?;
+            played.end.post(1, write(THERE), &[source.whole()])?;
+            played.end.qp.close();
+            assert!(wait_until(|| {
+                clock.pass(RNR_MS);
+                played.end.qp.state() != QpState::Rts
+            }));
+            // CAST: widening.
+            assert!(played.taken() < len as u64);
+            let want = match extended {
+                true => Status::ReceiverNotReady,
+                false => Status::Flushed,
+            };
+            assert!(played.end.sends.next_is(1, want));
+            assert!(played.end.is_down());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_close_does_not_wait_for_a_peer_that_asks_and_does_not_read() -> Result {
+        let clock = StoppedClock::new();
+        let mut played = Played::new(true)?;
+        let memory = played.end.filled(16 << 20, 9)?;
+        played.ask(memory.token().raw(), 16 << 20)?;
+        assert!(wait_until(|| played.taken() > 0));
+        // It has no turn before the answer, which fills TCP.
+        played.end.post(1, SEND, &[])?;
+        played.end.qp.close();
+        assert!(wait_until(|| {
+            clock.pass(RNR_MS);
+            played.end.qp.state() != QpState::Rts
+        }));
+        assert!(played.end.sends.next_is(1, Status::Flushed));
+        assert!(played.end.is_down());
+        Ok(())
+    }
+
+    #[test]
+    fn a_close_waits_for_an_answer_that_comes() -> Result {
+        let clock = StoppedClock::new();
+        let mut played = Played::new(true)?;
+        // The payload of the shortest FPDU.
+        let half = usize::from(LEAST_ULPDU) - ddp::TAGGED_LEN;
+        let sink = played.end.buffer(2 * half)?;
+        played.end.post(1, read(THERE), &[sink.whole()])?;
+        let came = played.next()?.ok_or(EIO)?;
+        let request: &[u8; ReadRequest::LEN] = came.payload[..].try_into().map_err(|_| EIO)?;
+        let request = ReadRequest::decode(request);
+        played.end.qp.close();
+        flush_work(played.end.device());
+        // The answer comes in two FPDUs, each in time.
+        let response = Message::ReadResponse {
+            stag: request.sink_stag,
+            offset: request.sink_offset,
+            len: request.size,
+        };
+        let mut segments = played.sender.begin(response).ok_or(EINVAL)?;
+        for end in cases([half, 2 * half]) {
+            let early = is_early(&clock, RNR_MS, || played.end.qp.state() != QpState::Rts);
+            kunit_assert_eq!(early, false);
+            let head = segments.next(LEAST_ULPDU).ok_or(EINVAL)?;
+            let fpdu = played.framed(&head, &[5; 128][..half])?;
+            played.put(&fpdu)?;
+            // CAST: widening.
+            assert!(wait_until(|| played.wire.placed.load(Relaxed) == end as u64));
+        }
+        assert!(played.end.sends.next_is(1, Status::Success));
+        assert!(played.end.is_down());
+        Ok(())
+    }
+
+    #[test]
     fn what_has_no_bytes_names_no_memory() -> Result {
         let mut played = Played::new(false)?;
         let (stag, offset, len) = (1, 0, 0);
@@ -609,6 +833,7 @@ mod tests {
             crc: false,
             extended: true,
             limits: ReadLimits::default(),
+            begins: Begins::Any,
         };
         for begins in cases([false, true]) {
             let wire = Wire::new(&end.qp, end.device().host.next_connection(), terms)?;

@@ -60,9 +60,11 @@ impl Outbound {
         if !self.terms.extended {
             return;
         }
-        let Some(count) = wire.ledger.lock().take_report() else {
+        let report = wire.ledger.lock().take_report();
+        let Some(count) = report.or(self.begins.then_some(0)) else {
             return;
         };
+        self.begins = false;
         let message = Message::Acknowledge { count };
         self.aside = self.sender.begin(message).map(|segments| Sending {
             segments,
