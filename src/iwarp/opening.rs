@@ -185,7 +185,7 @@ impl Reads {
     }
 }
 
-/// What this side brings to a connection.
+/// The wishes of one side for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) reads: Reads,
@@ -208,7 +208,7 @@ pub(crate) enum First {
     Read,
 }
 
-/// What both sides have settled.
+/// The properties of a connection that both sides have settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) crc: bool,
@@ -435,6 +435,16 @@ impl<'a> Reply<'a> {
 mod tests {
     use super::*;
 
+    /// A step of a test has no result for the next one. No test panics: they run in the kernel, too.
+    #[derive(Debug)]
+    struct Stopped;
+
+    impl From<BadStart> for Stopped {
+        fn from(_: BadStart) -> Self {
+            Self
+        }
+    }
+
     const OURS: Offer = Offer {
         reads: Reads {
             inbound: 128,
@@ -500,11 +510,11 @@ mod tests {
     }
 
     #[test]
-    fn two_ndk_settle_the_same_terms_whatever_pieces_the_frames_come_in() {
+    fn two_ndk_settle_the_same_terms_whatever_pieces_the_frames_come_in() -> Result<(), Stopped> {
         for most in [1, 7, 20, MOST] {
-            let written = request(&OURS, b"hello").unwrap();
-            let frame = whole(Kind::Request, written.as_bytes(), most).ok().unwrap();
-            let (asked, data) = Request::read(&frame, &THEIRS).unwrap();
+            let written = request(&OURS, b"hello").ok_or(Stopped)?;
+            let frame = whole(Kind::Request, written.as_bytes(), most)?;
+            let (asked, data) = Request::read(&frame, &THEIRS).ok_or(Stopped)?;
             assert_eq!(data, Ok(&b"hello"[..]));
             let terms = Terms {
                 crc: true,
@@ -513,8 +523,8 @@ mod tests {
                 first: First::Acknowledge,
             };
             assert_eq!(asked.terms(&THEIRS), terms);
-            let written = asked.accept(&THEIRS, &TOKEN, b"welcome").unwrap();
-            let frame = whole(Kind::Reply, written.as_bytes(), most).ok().unwrap();
+            let written = asked.accept(&THEIRS, &TOKEN, b"welcome").ok_or(Stopped)?;
+            let frame = whole(Kind::Reply, written.as_bytes(), most)?;
             let accepted = Reply::Accepted {
                 terms: Terms {
                     reads: Some(THEIRS.reads),
@@ -525,17 +535,19 @@ mod tests {
             };
             assert_eq!(Reply::read(&frame, &OURS), Ok(accepted));
         }
+        Ok(())
     }
 
     #[test]
-    fn bytes_behind_a_frame_are_left_to_the_stream() {
-        let written = request(&OURS, &[]).unwrap();
+    fn bytes_behind_a_frame_are_left_to_the_stream() -> Result<(), Stopped> {
+        let written = request(&OURS, &[]).ok_or(Stopped)?;
         let mut bytes = [7; 64];
         let len = written.as_bytes().len();
         bytes[..len].copy_from_slice(written.as_bytes());
-        let mut frame = whole(Kind::Request, &bytes, 9).ok().unwrap();
+        let mut frame = whole(Kind::Request, &bytes, 9)?;
         assert_eq!(frame.room(), &[]);
         assert_eq!(frame.have, len);
+        Ok(())
     }
 
     #[test]
@@ -561,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_says_nothing_of_ndk_gets_nothing_of_it() {
+    fn a_side_that_says_nothing_of_ndk_gets_nothing_of_it() -> Result<(), Stopped> {
         for (ours, theirs) in [(true, false), (false, true)] {
             let ours = Offer {
                 extended: ours,
@@ -571,12 +583,12 @@ mod tests {
                 extended: theirs,
                 ..THEIRS
             };
-            let written = request(&ours, b"hello").unwrap();
-            let frame = whole(Kind::Request, written.as_bytes(), MOST).ok().unwrap();
-            let (asked, _) = Request::read(&frame, &theirs).unwrap();
+            let written = request(&ours, b"hello").ok_or(Stopped)?;
+            let frame = whole(Kind::Request, written.as_bytes(), MOST)?;
+            let (asked, _) = Request::read(&frame, &theirs).ok_or(Stopped)?;
             assert!(!asked.terms(&theirs).extended);
-            let written = asked.accept(&theirs, &TOKEN, b"welcome").unwrap();
-            let frame = whole(Kind::Reply, written.as_bytes(), MOST).ok().unwrap();
+            let written = asked.accept(&theirs, &TOKEN, b"welcome").ok_or(Stopped)?;
+            let frame = whole(Kind::Reply, written.as_bytes(), MOST)?;
             let accepted = Reply::Accepted {
                 terms: Terms {
                     crc: true,
@@ -589,75 +601,80 @@ mod tests {
             };
             assert_eq!(Reply::read(&frame, &ours), Ok(accepted));
         }
+        Ok(())
     }
 
     #[test]
-    fn a_responder_that_repeats_the_flags_is_not_taken_for_ndk() {
+    fn a_responder_that_repeats_the_flags_is_not_taken_for_ndk() -> Result<(), Stopped> {
         // The request's frame with another key, as siw does, which sets its own limits then.
-        let written = request(&OURS, &[]).unwrap();
+        let written = request(&OURS, &[]).ok_or(Stopped)?;
         let mut bytes = [0; START_LEN + ENHANCED_LEN];
         bytes.copy_from_slice(written.as_bytes());
         bytes[..16].copy_from_slice(b"MPA ID Rep Frame");
-        let frame = whole(Kind::Reply, &bytes, MOST).ok().unwrap();
+        let frame = whole(Kind::Reply, &bytes, MOST)?;
         let Ok(Reply::Accepted { terms, token, .. }) = Reply::read(&frame, &OURS) else {
-            panic!("no accept");
+            return Err(Stopped);
         };
         assert!(terms.crc);
         assert!(!terms.extended);
         assert_eq!(token, None);
         assert_eq!(terms.reads, Some(OURS.reads));
+        Ok(())
     }
 
     #[test]
-    fn a_rejection_carries_the_words_of_the_consumer() {
-        let asked = asked(&OURS, &[]).unwrap();
-        let written = asked.reject(&THEIRS, b"no").unwrap();
-        let frame = whole(Kind::Reply, written.as_bytes(), 3).ok().unwrap();
+    fn a_rejection_carries_the_words_of_the_consumer() -> Result<(), Stopped> {
+        let asked = asked(&OURS, &[]).ok_or(Stopped)?;
+        let written = asked.reject(&THEIRS, b"no").ok_or(Stopped)?;
+        let frame = whole(Kind::Reply, written.as_bytes(), 3)?;
         let rejected = Reply::Rejected {
             private_data: b"no",
         };
         assert_eq!(Reply::read(&frame, &OURS), Ok(rejected));
         // One without limits.
         let bytes = *b"MPA ID Rep Frame\x20\x02\x00\x00";
-        let frame = whole(Kind::Reply, &bytes, MOST).ok().unwrap();
+        let frame = whole(Kind::Reply, &bytes, MOST)?;
         let rejected = Reply::Rejected { private_data: b"" };
         assert_eq!(Reply::read(&frame, &OURS), Ok(rejected));
+        Ok(())
     }
 
     #[test]
-    fn markers_are_refused_by_either_side() {
-        let written = foreign(0x80, 1, b"x").unwrap();
-        let frame = whole(Kind::Request, written.as_bytes(), MOST).ok().unwrap();
-        let (asked, judged) = Request::read(&frame, &THEIRS).unwrap();
+    fn markers_are_refused_by_either_side() -> Result<(), Stopped> {
+        let written = foreign(0x80, 1, b"x").ok_or(Stopped)?;
+        let frame = whole(Kind::Request, written.as_bytes(), MOST)?;
+        let (asked, judged) = Request::read(&frame, &THEIRS).ok_or(Stopped)?;
         assert_eq!(judged, Err(Unfit::Markers));
-        let rejection = asked.reject(&THEIRS, &[]).unwrap();
+        let rejection = asked.reject(&THEIRS, &[]).ok_or(Stopped)?;
         assert_eq!(rejection.as_bytes(), b"MPA ID Rep Frame\x60\x01\x00\x00");
         let bytes = *b"MPA ID Rep Frame\xd0\x02\x00\x04\0\0\0\0";
-        let frame = whole(Kind::Reply, &bytes, MOST).ok().unwrap();
+        let frame = whole(Kind::Reply, &bytes, MOST)?;
         assert_eq!(Reply::read(&frame, &OURS), Err(Unfit::Markers));
+        Ok(())
     }
 
     #[test]
-    fn crcs_are_there_if_either_side_demands_them() {
+    fn crcs_are_there_if_either_side_demands_them() -> Result<(), Stopped> {
         for (asks, has) in [(false, false), (true, false), (false, true)] {
             let (ours, theirs) = (Offer { crc: asks, ..OURS }, Offer { crc: has, ..THEIRS });
-            let asked = asked(&ours, &[]).unwrap();
+            let asked = asked(&ours, &[]).ok_or(Stopped)?;
             assert_eq!(asked.terms(&theirs).crc, asks || has);
-            let written = asked.accept(&theirs, &TOKEN, &[]).unwrap();
-            let frame = whole(Kind::Reply, written.as_bytes(), MOST).ok().unwrap();
+            let written = asked.accept(&theirs, &TOKEN, &[]).ok_or(Stopped)?;
+            let frame = whole(Kind::Reply, written.as_bytes(), MOST)?;
             let Ok(Reply::Accepted { terms, .. }) = Reply::read(&frame, &ours) else {
-                panic!("no accept");
+                return Err(Stopped);
             };
             assert_eq!(terms.crc, asks || has);
         }
         let bytes = *b"MPA ID Rep Frame\x10\x02\x00\x04\0\0\0\0";
-        let frame = whole(Kind::Reply, &bytes, MOST).ok().unwrap();
+        let frame = whole(Kind::Reply, &bytes, MOST)?;
         assert_eq!(Reply::read(&frame, &OURS), Err(Unfit::NoCrc));
+        Ok(())
     }
 
     #[test]
-    fn a_peer_of_revision_1_leaves_the_limits_to_the_consumers() {
-        let asked = read_foreign(0, 1, b"data").unwrap();
+    fn a_peer_of_revision_1_leaves_the_limits_to_the_consumers() -> Result<(), Stopped> {
+        let asked = read_foreign(0, 1, b"data").ok_or(Stopped)?;
         let terms = Terms {
             crc: true,
             extended: false,
@@ -665,26 +682,29 @@ mod tests {
             first: First::Request,
         };
         assert_eq!(asked.terms(&THEIRS), terms);
-        let reply = asked.accept(&THEIRS, &TOKEN, b"ok").unwrap();
+        let reply = asked.accept(&THEIRS, &TOKEN, b"ok").ok_or(Stopped)?;
         assert_eq!(reply.as_bytes(), b"MPA ID Rep Frame\x40\x01\x00\x02ok");
         // This side asks with limits: a reply without any is none to that.
         for bytes in [
             *b"MPA ID Rep Frame\x40\x01\x00\x00",
             *b"MPA ID Rep Frame\x40\x02\x00\x00",
         ] {
-            let frame = whole(Kind::Reply, &bytes, MOST).ok().unwrap();
+            let frame = whole(Kind::Reply, &bytes, MOST)?;
             assert_eq!(Reply::read(&frame, &OURS), Err(Unfit::Revision));
         }
+        Ok(())
     }
 
     #[test]
-    fn a_limit_that_a_peer_leaves_open_leaves_all_open() {
-        let asked = read_foreign(0x10, 2, &[0x3f, 0xff, 0, 1]).unwrap();
+    fn a_limit_that_a_peer_leaves_open_leaves_all_open() -> Result<(), Stopped> {
+        let asked = read_foreign(0x10, 2, &[0x3f, 0xff, 0, 1]).ok_or(Stopped)?;
         assert_eq!(asked.terms(&THEIRS).reads, None);
+        Ok(())
     }
 
     #[test]
-    fn the_first_message_of_a_peer_to_peer_connection_is_one_that_the_peer_knows() {
+    fn the_first_message_of_a_peer_to_peer_connection_is_one_that_the_peer_knows(
+    ) -> Result<(), Stopped> {
         // Of peer-to-peer mode, Send, Write and Read: the first FPDU, and the reply's words for it.
         for (data, first, reply) in [
             ([0x80, 1, 0, 1], First::Write, [0x80, 4, 0x80, 1]),
@@ -693,27 +713,28 @@ mod tests {
             ([0x80, 1, 0xc0, 1], First::Write, [0x80, 4, 0x80, 1]),
             ([0, 1, 0xc0, 1], First::Request, [0, 4, 0, 1]),
         ] {
-            let asked = read_foreign(0x50, 2, &data).unwrap();
+            let asked = read_foreign(0x50, 2, &data).ok_or(Stopped)?;
             assert_eq!(asked.terms(&THEIRS).first, first);
-            let written = asked.accept(&THEIRS, &TOKEN, &[]).unwrap();
+            let written = asked.accept(&THEIRS, &TOKEN, &[]).ok_or(Stopped)?;
             assert_eq!(&written.as_bytes()[START_LEN..], &reply);
         }
+        Ok(())
     }
 
     #[test]
-    fn private_data_has_the_room_that_each_peer_takes() {
+    fn private_data_has_the_room_that_each_peer_takes() -> Result<(), Stopped> {
         let data = [1; MAX_REQUEST_DATA + 1];
         assert!(request(&OURS, &data).is_none());
-        let written = request(&OURS, &data[1..]).unwrap();
+        let written = request(&OURS, &data[1..]).ok_or(Stopped)?;
         assert_eq!(written.as_bytes().len(), START_LEN + 256);
-        let asked = asked(&OURS, &data[1..]).unwrap();
+        let asked = asked(&OURS, &data[1..]).ok_or(Stopped)?;
         assert!(asked
             .accept(&THEIRS, &TOKEN, &data[..MAX_REPLY_DATA + 1])
             .is_none());
         assert!(asked.reject(&THEIRS, &data[..MAX_REPLY_DATA + 1]).is_none());
         let written = asked
             .accept(&THEIRS, &TOKEN, &data[..MAX_REPLY_DATA])
-            .unwrap();
+            .ok_or(Stopped)?;
         assert_eq!(written.as_bytes().len(), START_LEN + 256);
         // The longest that a consumer can be given, and the longest frame.
         for (len, judged) in [
@@ -725,34 +746,32 @@ mod tests {
             bytes[..START_LEN].copy_from_slice(b"MPA ID Req Frame\x00\x01\x00\x00");
             // CAST: at most 512.
             bytes[18..START_LEN].copy_from_slice(&(len as u16).to_be_bytes());
-            let frame = whole(Kind::Request, &bytes[..START_LEN + len], 100)
-                .ok()
-                .unwrap();
-            let (_, data) = Request::read(&frame, &THEIRS).unwrap();
+            let frame = whole(Kind::Request, &bytes[..START_LEN + len], 100)?;
+            let (_, data) = Request::read(&frame, &THEIRS).ok_or(Stopped)?;
             assert_eq!(data.err(), judged);
             bytes[..16].copy_from_slice(b"MPA ID Rep Frame");
             bytes[16..18].copy_from_slice(&[0x20, 2]);
-            let frame = whole(Kind::Reply, &bytes[..START_LEN + len], 100)
-                .ok()
-                .unwrap();
+            let frame = whole(Kind::Reply, &bytes[..START_LEN + len], 100)?;
             let Ok(Reply::Rejected { private_data }) = Reply::read(&frame, &OURS) else {
-                panic!("no rejection");
+                return Err(Stopped);
             };
             assert_eq!(private_data.len(), if len > 255 { 0 } else { len });
         }
         let mut bytes = [0; START_LEN + ENHANCED_LEN + 256];
         bytes[..START_LEN].copy_from_slice(b"MPA ID Rep Frame\x50\x02\x01\x04");
-        let frame = whole(Kind::Reply, &bytes, 100).ok().unwrap();
+        let frame = whole(Kind::Reply, &bytes, 100)?;
         assert_eq!(Reply::read(&frame, &OURS), Err(Unfit::LongData));
+        Ok(())
     }
 
     #[test]
-    fn a_frame_that_is_not_whole_is_none() {
-        let written = request(&OURS, b"hello").unwrap();
+    fn a_frame_that_is_not_whole_is_none() -> Result<(), Stopped> {
+        let written = request(&OURS, b"hello").ok_or(Stopped)?;
         let bytes = written.as_bytes();
         for len in [0, 1, START_LEN, bytes.len() - 1] {
-            let frame = whole(Kind::Request, &bytes[..len], MOST).ok().unwrap();
+            let frame = whole(Kind::Request, &bytes[..len], MOST)?;
             assert!(Request::read(&frame, &THEIRS).is_none());
         }
+        Ok(())
     }
 }

@@ -73,7 +73,7 @@ impl Gone {
     }
 }
 
-/// What a connection that is being closed knows of its requests, apart from the ledger.
+/// The state of the requests of a connection that is being closed, apart from the ledger.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// A request was begun that TCP does not have as a whole.
@@ -581,7 +581,7 @@ mod tests {
         let mut ledger = ledger_of(&[])?;
         kunit_assert_eq!(ledger.left_to_wait(10, 99, Progress::default()), Some(100));
         kunit_assert_eq!(ledger.left_to_wait(90, 99, drains), None);
-        // What comes next has a time of its own.
+        // The next request has a time of its own.
         kunit_assert_eq!(ledger.left_to_wait(200, 99, Progress::default()), Some(100));
         let mut wqe = KBox::new(SendWqe::new(&CAPS)?, GFP_KERNEL)?;
         assert!(ledger.ask(&mut wqe, 7, 1));

@@ -597,8 +597,8 @@ mod tests {
     #[test]
     fn a_responder_sends_nothing_before_it_hears_the_initiator() -> Result {
         let (send, word, stag, offset, len) = (PLAIN, 0, 1, 0, 0);
-        // What each message has the queue pair send beside its own Send; a Send of the peer waits for
-        // its receive.
+        // Each message, and the one that it has the queue pair send beside its own Send; a Send of the
+        // peer waits for its receive.
         let messages = [
             (Message::Acknowledge { count: 0 }, None),
             (Message::Send { send, word, len }, None),
