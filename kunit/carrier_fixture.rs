@@ -281,6 +281,7 @@ impl RemoteInitiator for FakeInitiator {
         &self,
         qp: &Arc<QueuePair>,
         _limits: ReadLimits,
+        _private_data: &[u8],
     ) -> Result<TransportEnd, ConnectError> {
         match self.habit {
             CarryHabit::Connects => (),

@@ -50,10 +50,12 @@ use crate::{
         qp::QueuePair,
         transport::ReadLimits, //
     },
+    iwarp::carrier::TcpCarrier,
     rdma::values::{
         qp::QpState,
         status::Status, //
-    }, //
+    },
+    sys::netdev::NetDev, //
 };
 
 /// The default network namespace of a test.
@@ -292,6 +294,10 @@ impl ListenerEvents for ListenerLogEvents {
         Arc::as_ptr(&self.0).addr()
     }
 
+    fn netdev(&self) -> Option<NetDev> {
+        NetDev::loopback().ok()
+    }
+
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.0.addr == ip
     }
@@ -372,7 +378,22 @@ impl ConnectionFixture {
 
     /// A fixture without listeners, with a carrier to other hosts. May sleep.
     pub(crate) fn over(carrier: Option<Arc<dyn Carrier>>, timeouts: Timeouts) -> Result<Self> {
+        Self::on(EngineHost::new(RNR_MS)?, carrier, timeouts)
+    }
+
+    /// A fixture without listeners, with a carrier that connects by TCP. May sleep.
+    pub(crate) fn over_tcp(timeouts: Timeouts) -> Result<(Self, Arc<TcpCarrier>)> {
         let engine_host = EngineHost::new(RNR_MS)?;
+        let carrier = TcpCarrier::new(&engine_host.device()?.host)?;
+        let cm_fixture = Self::on(engine_host, Some(carrier.clone()), timeouts)?;
+        Ok((cm_fixture, carrier))
+    }
+
+    fn on(
+        engine_host: EngineHost,
+        carrier: Option<Arc<dyn Carrier>>,
+        timeouts: Timeouts,
+    ) -> Result<Self> {
         let cm_fixture = Self {
             cm: ConnectionManager::new(connect_pair, carrier, patient(timeouts))?,
             active: engine_host.end(&EndAttr::PLAIN)?,
@@ -391,11 +412,21 @@ impl ConnectionFixture {
         at: SocketAddr,
         listener_log: &Arc<ListenerLog>,
     ) -> Result<Arc<Listener>> {
+        self.listen_in(NET, at, listener_log)
+    }
+
+    /// The same in that network namespace.
+    pub(crate) fn listen_in(
+        &self,
+        net: u64,
+        at: SocketAddr,
+        listener_log: &Arc<ListenerLog>,
+    ) -> Result<Arc<Listener>> {
         self.listener_logs
             .lock()
             .push(listener_log.clone(), GFP_KERNEL)?;
         let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
-        let listener = self.cm.listen(NET, at, events);
+        let listener = self.cm.listen(net, at, events);
         listener.map_err(|why| match why {
             AddressError::NoMemory => ENOMEM,
             AddressError::InUse | AddressError::Exists | AddressError::NoPort => EADDRINUSE,

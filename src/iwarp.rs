@@ -14,10 +14,11 @@
 //! | `opening`   | the start-up: the frames of both sides, and the terms that they settle      |
 //! | `ahead`     | a look at messages behind one that waits                                    |
 //! | `wire`      | the transport: sockets, queue pairs, memory                                 |
+//! | `carrier`   | connects and listeners, for the connection manager                          |
 //!
-//! The first four are codecs and import `core` alone. The others but `wire` import the codecs, and
-//! `receive` imports `validate`. None of them allocates, and all take bytes of any kind, in any
-//! context.
+//! The first four are codecs and import `core` alone. The others but `wire` and `carrier` import
+//! the codecs, and `receive` imports `validate`. All but those two allocate nothing, and take bytes
+//! of any kind, in any context.
 //!
 //! Two ends that are both ndk say so in the start-up (the bits `NDK_REQUEST` and `NDK_REPLY` of
 //! [`mpa`]). They then also use RFC 7306, and two messages of their own: a Send with immediate data,
@@ -26,6 +27,7 @@
 //! Tests: `iwarp/mpa.rs`.
 
 pub(crate) mod ahead;
+pub(crate) mod carrier;
 pub(crate) mod ddp;
 pub(crate) mod mpa;
 pub(crate) mod opening;

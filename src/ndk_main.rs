@@ -9,6 +9,7 @@
 //! | [`rdma`]     | the base of a provider in safe Rust, as `kernel::rdma` would be      |
 //! | [`engine`]   | the semantics: queues, memory, states, connections; safe             |
 //! | [`direct`]   | the transport between two queue pairs of one host; safe              |
+//! | [`iwarp`]    | the transport between hosts, over TCP; safe                          |
 //! | [`verbs`]    | the face to the kernel's RDMA consumers; safe                        |
 //! | [`ndk`]      | the NDK face, in Rust; its `abi` gives it to C                       |
 //!
@@ -38,9 +39,6 @@ mod sys;
 
 mod direct;
 mod engine;
-// A transport to come: tests alone use it.
-#[cfg(ndk_kunit)]
-#[allow(dead_code)]
 mod iwarp;
 #[cfg(ndk_kunit)]
 #[path = "../kunit/mod.rs"]
@@ -63,6 +61,7 @@ use crate::engine::{
     host::Host, //
 };
 use engine::device::DeviceList;
+use iwarp::carrier::TcpCarrier;
 
 module! {
     type: Ndk,
@@ -99,7 +98,8 @@ impl kernel::Module for Ndk {
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
         let devices = DeviceList::new()?;
-        let cm = ConnectionManager::new(direct::connect, None, Timeouts::DEFAULT)?;
+        let carrier = TcpCarrier::new(&host)?;
+        let cm = ConnectionManager::new(direct::connect, Some(carrier), Timeouts::DEFAULT)?;
         let verbs_context = verbs::VerbsContext {
             host: host.clone(),
             cm: cm.clone(),

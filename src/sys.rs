@@ -30,7 +30,7 @@
 //! | [`shared`]    | queues in memory that a program maps                            |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
-//! | `tcp`         | TCP sockets with events                                         |
+//! | [`tcp`]       | TCP sockets with events                                         |
 //! | [`time`]      | the monotonic clock                                             |
 //! | `tests`       | the clock, memory, faults, warnings and reports of tests        |
 //! | [`trace`]     | tracepoints                                                     |
@@ -66,8 +66,6 @@ pub(crate) mod sge;
 pub(crate) mod shared;
 pub(crate) mod softirq;
 pub(crate) mod span;
-// Of a transport to come: tests alone use it.
-#[cfg(ndk_kunit)]
 pub(crate) mod tcp;
 pub(crate) mod time;
 pub(crate) mod timer;

@@ -13,6 +13,7 @@
 #include "shim/netdev.c"
 #include "shim/qpn.c"
 #include "shim/sync.c"
+#include "shim/tcp.c"
 #include "shim/trace.c"
 #include "shim/user.c"
 #include "shim/workqueue.c"

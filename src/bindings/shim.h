@@ -114,6 +114,7 @@ struct ndk_tcp *ndk_tcp_new(struct net *net, u16 family);
 int ndk_tcp_own(struct ndk_tcp *tcp, void *owner, ndk_tcp_event_fn event);
 void ndk_tcp_disown(struct ndk_tcp *tcp);
 void ndk_tcp_free(struct ndk_tcp *tcp);
+int ndk_tcp_bind_interface(struct ndk_tcp *tcp, u32 interface);
 int ndk_tcp_bind(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
 		 u32 len, bool afonly);
 int ndk_tcp_listen(struct ndk_tcp *tcp, u32 backlog);
@@ -149,6 +150,7 @@ struct net *ndk_netdev_get_net(const struct net_device *dev);
 void ndk_netdev_hold(struct net_device *dev);
 void ndk_netdev_put(struct net_device *dev);
 void ndk_netdev_name(const struct net_device *dev, char *name);
+u32 ndk_netdev_index(const struct net_device *dev);
 bool ndk_netdev_mac(const struct net_device *dev, u8 *mac);
 int ndk_netdev_vlan(const struct net_device *dev);
 bool ndk_netdev_may_share_mac(const struct net_device *dev);

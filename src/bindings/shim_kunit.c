@@ -13,8 +13,6 @@
 #include <linux/vmalloc.h>
 
 #include "shim.c"
-/* Of a transport to come: tests alone use it. */
-#include "shim/tcp.c"
 
 /* A byte of urgent data, as only a hostile peer sends it. */
 int ndk_tcp_send_urgent(struct ndk_tcp *tcp)

@@ -53,14 +53,6 @@ use kernel::rbtree::{
     RBTreeNode, //
 };
 
-#[cfg(ndk_kunit)]
-pub(crate) use self::carrier::{
-    Dial,
-    RemoteAnswer,
-    RemoteInitiator,
-    RemoteListener,
-    TransportEnd, //
-};
 pub(crate) use self::{
     active::Initiator,
     address::{
@@ -68,12 +60,20 @@ pub(crate) use self::{
         Reservation,
         Route, //
     },
-    carrier::Carrier,
+    carrier::{
+        Carrier,
+        Dial,
+        RemoteAnswer,
+        RemoteInitiator,
+        RemoteListener,
+        TransportEnd, //
+    },
     listener::{
         Listener,
         ListenerEvents, //
     },
     request::{
+        negotiate,
         ConnectError,
         ConnectRequest,
         ConnectionGone, //

@@ -165,7 +165,6 @@ pub(crate) struct Sent {
     pub(crate) length: u32,
 }
 
-#[cfg(ndk_kunit)]
 impl Sent {
     /// Fills places that are not used.
     pub(crate) const BLANK: Self = Self { seq: 0, length: 0 };

@@ -172,11 +172,15 @@ impl Order {
     }
 
     /// The number of the message under way, or of the next.
+    // Tests and the fuzz targets alone ask.
+    #[cfg_attr(not(ndk_kunit), allow(dead_code))]
     pub(crate) const fn message(&self) -> u32 {
         self.message
     }
 
     /// Bytes of that message so far.
+    // Tests and the fuzz targets alone ask.
+    #[cfg_attr(not(ndk_kunit), allow(dead_code))]
     pub(crate) const fn offset(&self) -> u32 {
         self.offset
     }

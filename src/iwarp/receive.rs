@@ -226,6 +226,7 @@ impl Receiver {
 
     /// Returns true if all bytes so far make whole FPDUs, or a Terminate has come: there a stream may
     /// end. The sink may still have to take the last message.
+    #[cfg(any(test, ndk_kunit))]
     pub(crate) fn is_between(&self) -> bool {
         match self.state {
             State::Header => self.have == 0,

@@ -231,7 +231,18 @@ impl Wire {
         )
     }
 
+    /// The read limits of this side.
+    pub(crate) fn limits(&self) -> ReadLimits {
+        self.terms.limits
+    }
+
+    /// Ends a connection that gets no socket. The queue pair is attached, or was. Any context.
+    pub(crate) fn lost(&self) {
+        self.qp.peer_gone(self.id);
+    }
+
     /// Returns true if the queue pair is attached, or was and has lost the connection. Any context.
+    #[cfg(ndk_kunit)]
     pub(crate) fn may_begin(&self) -> bool {
         self.is_stopped.load(Acquire) || self.qp.is_connected_by(self.id)
     }
@@ -277,6 +288,7 @@ impl Wire {
 
     /// The time since which a message of the peer has waited for a receive, in milliseconds of
     /// monotonic time. Any context.
+    #[cfg(ndk_kunit)]
     pub(crate) fn waits_since_ms(&self) -> Option<u64> {
         match self.waits_since.load(Relaxed) {
             0 => None,

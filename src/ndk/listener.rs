@@ -21,15 +21,18 @@ use super::{
     endpoint::reserve,
     prelude::*, //
 };
-use crate::engine::{
-    cm::{
-        ConnectRequest,
-        Listener as EngineListener,
-        ListenerEvents, //
+use crate::{
+    engine::{
+        cm::{
+            ConnectRequest,
+            Listener as EngineListener,
+            ListenerEvents, //
+        },
+        counters::Counter,
+        device::RdmaDevice,
+        inject::SiteKind, //
     },
-    counters::Counter,
-    device::RdmaDevice,
-    inject::SiteKind, //
+    sys::netdev::NetDev, //
 };
 
 /// Takes a connector for each request. Called with softirqs off, also concurrently.
@@ -167,6 +170,10 @@ impl ListenerEvents for ListenEvents {
 
     fn device(&self) -> usize {
         self.device().id()
+    }
+
+    fn netdev(&self) -> Option<NetDev> {
+        self.device().netdev()
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {

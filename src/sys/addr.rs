@@ -65,7 +65,6 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 /// The family of `addr` as C numbers it.
-#[cfg(ndk_kunit)]
 pub(crate) const fn family(addr: &SocketAddr) -> u16 {
     match addr {
         SocketAddr::V4(_) => AF_INET,

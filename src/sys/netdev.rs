@@ -82,6 +82,13 @@ impl NetDev {
         name
     }
 
+    /// The number of the interface in its network namespace; it changes if the device moves. Any
+    /// context.
+    pub(crate) fn index(&self) -> u32 {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_index(self.as_raw()) }
+    }
+
     /// The MAC address; `None` for a device without one, such as loopback or a tunnel. Any context;
     /// a change at the same time may mix two addresses.
     pub(crate) fn mac(&self) -> Option<[u8; MAC_SIZE]> {

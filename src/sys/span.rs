@@ -213,14 +213,12 @@ impl Run<'_> {
     }
 
     /// The number of bytes.
-    #[cfg(ndk_kunit)]
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     /// The address of the bytes; `None` if an access may fault. The bytes may be written as long as
     /// the run exists, and never borrowed.
-    #[cfg(ndk_kunit)]
     pub(super) fn as_mut_ptr(&self) -> Option<*mut u8> {
         (!self.may_fault).then_some(self.addr as *mut u8)
     }

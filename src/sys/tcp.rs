@@ -123,10 +123,22 @@ impl Socket {
     /// `ENETDOWN` if the namespace is ending; `EADDRINUSE`, `EADDRNOTAVAIL`, `ENOMEM`, and others of
     /// `bind(2)`.
     pub(crate) fn bound(net: Net<'_>, at: &SocketAddr, afonly: bool) -> Result<Self> {
+        Self::bound_by(net, at, afonly, 0)
+    }
+
+    /// As [`Socket::bound`]; connections come by the interface of that number alone, if it is not 0.
+    pub(crate) fn bound_by(
+        net: Net<'_>,
+        at: &SocketAddr,
+        afonly: bool,
+        interface: u32,
+    ) -> Result<Self> {
         let family = addr::family(at);
         // SAFETY: The namespace is null or live during the call, and the socket keeps it from then
         // on; the new C socket is for this object.
         let socket = unsafe { Self::from_raw(bindings::ndk_tcp_new(net.as_raw(), family))? };
+        // SAFETY: By the invariant.
+        to_result(unsafe { bindings::ndk_tcp_bind_interface(socket.as_raw(), interface) })?;
         let (mut at, len) = (addr::write(at), addr::length_of(family));
         // SAFETY: The C socket is live (invariant), and the address valid during the call.
         to_result(unsafe { bindings::ndk_tcp_bind(socket.as_raw(), &mut at, len, afonly) })?;
@@ -266,6 +278,7 @@ impl Socket {
     }
 
     /// Has the drop reset the connection: the peer gets an error. Process context.
+    #[cfg(ndk_kunit)]
     pub(crate) fn reset_on_drop(&self) {
         // SAFETY: By the invariant.
         unsafe { bindings::ndk_tcp_reset_on_release(self.as_raw()) };

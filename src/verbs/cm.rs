@@ -204,6 +204,10 @@ impl ListenerEvents for IwListenEvents {
         self.device.id()
     }
 
+    fn netdev(&self) -> Option<NetDev> {
+        self.device.netdev()
+    }
+
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.device
             .netdev()

@@ -28,6 +28,11 @@ void ndk_netdev_name(const struct net_device *dev, char *name)
 	strscpy(name, dev->name, IFNAMSIZ);
 }
 
+u32 ndk_netdev_index(const struct net_device *dev)
+{
+	return READ_ONCE(dev->ifindex);
+}
+
 /* @mac has room for ETH_ALEN bytes. */
 bool ndk_netdev_mac(const struct net_device *dev, u8 *mac)
 {

@@ -211,6 +211,11 @@ void ndk_tcp_free(struct ndk_tcp *tcp)
 	kfree(tcp);
 }
 
+int ndk_tcp_bind_interface(struct ndk_tcp *tcp, u32 interface)
+{
+	return sock_bindtoindex(tcp->sock->sk, interface, true);
+}
+
 int ndk_tcp_bind(struct ndk_tcp *tcp, struct __kernel_sockaddr_storage *addr,
 		 u32 len, bool afonly)
 {

@@ -23,8 +23,6 @@ pub(crate) enum Initiator {
         events: Arc<dyn ConnectionEvents>,
     },
     /// An initiator of another host.
-    // No carrier of the product makes it yet.
-    #[cfg_attr(not(ndk_kunit), expect(dead_code))]
     Remote(Arc<dyn RemoteInitiator>),
 }
 

@@ -12,8 +12,8 @@
 //! <------- RemoteInitiator::accept, refuse <-------  accept / reject
 //! ```
 //!
-//! A connect goes to the carrier if no listener of this host serves its address, and the address is
-//! not one of this host. A connect goes there once.
+//! A connect goes to the carrier if no listener of this host serves its address: at an address of this
+//! host another provider may listen. A connect goes there once.
 //!
 //! Cycles: a request holds its [`Dial`] until it is decided, a listener holds its
 //! [`RemoteListener`] until it ends. An initiator that keeps its request drops it in
@@ -94,8 +94,14 @@ pub(crate) trait RemoteInitiator: Send + Sync {
     /// that comes earlier is remembered. Called once at most. May sleep.
     ///
     /// After an error [`RemoteInitiator::refuse`] follows, as after an attach that fails; the
-    /// transport is then dropped unused.
-    fn carry(&self, qp: &Arc<QueuePair>, limits: ReadLimits) -> Result<TransportEnd, ConnectError>;
+    /// transport is then dropped unused. [`ConnectError::NotReady`] if an accept has no room for
+    /// `private_data`.
+    fn carry(
+        &self,
+        qp: &Arc<QueuePair>,
+        limits: ReadLimits,
+        private_data: &[u8],
+    ) -> Result<TransportEnd, ConnectError>;
 
     /// Sends the accept, with the limits of the other side. If that fails, the transport ends the
     /// connection later. May sleep.
@@ -148,13 +154,13 @@ impl ConnectionManager {
         }
     }
 
-    /// Lets the carrier connect the request. Returns false without a carrier, and for an address of
-    /// this host, a request that a listener declined, or a remote initiator. May sleep.
+    /// Lets the carrier connect the request. Returns false without a carrier, and for a request that a
+    /// listener declined, or of a remote initiator. May sleep.
     pub(super) fn dial(&self, request: &Arc<ConnectRequest>) -> bool {
         let (Some(carrier), Some(active)) = (&self.carrier, request.active.local()) else {
             return false;
         };
-        if request.params.remote_is_here || request.was_declined() {
+        if request.was_declined() {
             return false;
         }
         if !request.begin_dial() {
@@ -210,8 +216,6 @@ impl ConnectRequest {
     ///
     /// An error if a decision was made before, or the queue pair cannot be connected any more: the
     /// transport is not used, and the carrier closes the connection.
-    // No carrier of the product calls it yet.
-    #[cfg_attr(not(ndk_kunit), expect(dead_code))]
     pub(crate) fn answered(&self, answer: RemoteAnswer<'_>) -> Result<(), ConnectionGone> {
         let active = self.active.local().ok_or(ConnectionGone)?;
         if !self.take_carriers_decision() {
@@ -232,8 +236,6 @@ impl ConnectRequest {
 
     /// Refuses the request for another host, or as the carrier could not connect it. An error if a
     /// decision was made before. Any context.
-    // No carrier of the product calls it yet.
-    #[cfg_attr(not(ndk_kunit), expect(dead_code))]
     pub(crate) fn refused(&self, status: Status, data: &[u8]) -> Result<(), ConnectionGone> {
         if !self.take_carriers_decision() {
             return Err(ConnectionGone);
@@ -250,7 +252,7 @@ impl ConnectRequest {
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
         let (endpoint, limits) = (&acceptance.endpoint, acceptance.passive_limits);
-        let carried = initiator.carry(&endpoint.qp, limits)?;
+        let carried = initiator.carry(&endpoint.qp, limits, private_data)?;
         attach_side(&carried, endpoint, limits).map_err(|_| ConnectError::NotReady)?;
         let was_abandoned = self.note_connected();
         initiator.accept(acceptance.active_limits, private_data);

@@ -27,7 +27,10 @@ use super::{
     ConnectRequest,
     Reservation, //
 };
-use crate::engine::prelude::*;
+use crate::{
+    engine::prelude::*,
+    sys::netdev::NetDev, //
+};
 
 /// The key of a listener in the table; listeners of one address are in the order in which they
 /// began.
@@ -77,6 +80,8 @@ pub(crate) trait ListenerEvents: Send + Sync {
     fn request(&self, request: Arc<ConnectRequest>) -> Result;
     /// Returns the number of the device of this listener; no other device has that number.
     fn device(&self) -> usize;
+    /// Returns the network device of that device, if it has one now.
+    fn netdev(&self) -> Option<NetDev>;
     /// Returns true if the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
     /// Returns true if this listener also serves addresses of this host that its device does not

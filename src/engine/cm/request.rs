@@ -484,7 +484,7 @@ impl WorkItem for ConnectRequest {
 
 /// The read limits of one side: outbound no more than the side asks for and the other serves,
 /// inbound no more than the side serves and the other asks for.
-pub(super) fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
+pub(crate) fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
     ReadLimits {
         inbound: own.inbound.min(other.outbound),
         outbound: own.outbound.min(other.inbound),

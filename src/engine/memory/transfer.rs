@@ -231,7 +231,6 @@ impl Segment<'_> {
     }
 
     /// The bytes from byte `at` of the message on, `most` at most.
-    #[cfg(ndk_kunit)]
     fn part(&mut self, at: u64, most: usize) -> Part<'_> {
         if let Memory::Bytes(bytes) = &self.memory {
             // CAST: an index into a slice in memory.
@@ -293,7 +292,6 @@ pub(crate) fn copy(
 }
 
 /// Consecutive bytes of a source.
-#[cfg(ndk_kunit)]
 #[derive(Clone, Copy)]
 pub(crate) enum Part<'a> {
     Memory(Run<'a>),
@@ -305,7 +303,6 @@ pub(crate) enum Part<'a> {
 /// was not taken. `take` returns the number of bytes that it has used: fewer than it got end the call.
 ///
 /// Memory is held for the whole call: the caller bounds `until - from`.
-#[cfg(ndk_kunit)]
 pub(crate) fn gather(
     source: &Payload<'_>,
     from: u64,
@@ -337,7 +334,6 @@ pub(crate) fn gather(
 }
 
 /// Has `put` fill the bytes `[from, until)` of a message, part by part; as [`gather`].
-#[cfg(ndk_kunit)]
 pub(crate) fn scatter(
     sink: &Payload<'_>,
     from: u64,

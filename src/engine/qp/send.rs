@@ -33,7 +33,6 @@ use crate::{
     }, //
 };
 
-#[cfg(ndk_kunit)]
 use crate::engine::wq::Sent;
 
 /// The number of requests that one call completes or cancels.
@@ -84,13 +83,11 @@ impl QueuePair {
 
     /// For a transport: takes the elements of a started request back, for which the transport has no
     /// more use. [`QueuePair::complete_sent`] ends the request.
-    #[cfg(ndk_kunit)]
     pub(crate) fn give_back(&self, wqe: &mut SendWqe) -> Sent {
         self.sq.lock().give_back(wqe)
     }
 
     /// As [`QueuePair::complete`], for a request whose elements were given back.
-    #[cfg(ndk_kunit)]
     pub(crate) fn complete_sent(self: &Arc<Self>, sent: Sent, status: Status) {
         // There is no reset as long as the request is in the queue.
         let resets = self.resets();

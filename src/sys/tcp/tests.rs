@@ -440,6 +440,26 @@ mod tests {
     }
 
     #[test]
+    fn a_wildcard_of_an_interface_takes_what_comes_by_that_interface() -> Result {
+        let lo = lo()?;
+        let wildcard = |port| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+        // No interface has that number.
+        let elsewhere = Socket::bound_by(Net::FIRST, &wildcard(0), true, lo.index() + 10_000)?;
+        elsewhere.listen(1)?;
+        let port = elsewhere.local()?.port();
+        let refused = Socket::bound(Net::FIRST, &v4(0), true)?;
+        let _ = refused.connect(&v4(port));
+        assert!(wait_until(|| matches!(refused.state(), State::Closed(_))));
+        let here = Socket::bound_by(Net::FIRST, &wildcard(port), true, lo.index())?;
+        here.listen(1)?;
+        let near = Socket::bound(Net::FIRST, &v4(0), true)?;
+        near.connect(&v4(port))?;
+        kunit_assert_eq!(accepted(&here)?.peer()?, near.local()?);
+        kunit_assert_eq!(elsewhere.accept().err(), Some(EAGAIN));
+        Ok(())
+    }
+
+    #[test]
     fn a_socket_that_was_given_back_causes_no_event() -> Result {
         let pair = Pair::new(Owner::new()?, Owner::new()?)?;
         let Pair {
