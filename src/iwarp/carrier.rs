@@ -9,8 +9,8 @@
 //! | `port`     | a TCP port that listens, for all listeners at its address      |
 //! | `serve`    | a connection of another host, from its first byte to the answer |
 //!
-//! Lock order: the table of ports, then the socket of one. The stage of a connection is held while
-//! its socket is used, and not while the connection manager is called.
+//! Lock order: the table of ports, the socket of one, the stage of a connection, the lock of its
+//! TCP socket. No stage is held while a request is submitted, answered or abandoned.
 
 mod dial;
 mod exchange;
