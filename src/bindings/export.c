@@ -50,6 +50,10 @@ module_param_named(link_type, ndk_link_type, charp, 0444);
 MODULE_PARM_DESC(link_type,
 		 "The type of rdma link add: ndk; or siw or rxe, for scripts that were written for those");
 
+module_param_named(mpa_crc, ndk_mpa_crc, bool, 0644);
+MODULE_PARM_DESC(mpa_crc,
+		 "Connections to other hosts made from now on carry CRCs (on); off: only if the other host demands them");
+
 module_param_named(user_verbs, ndk_user_verbs, bool, 0644);
 MODULE_PARM_DESC(user_verbs,
 		 "Devices made from now on serve programs, too, by rdma-core's libhfi1verbs (off)");

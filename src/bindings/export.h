@@ -15,6 +15,7 @@ bool ndk_face_close(struct ndk_adapter *adapter, ndk_fn_close_completion later,
 		    void *context);
 
 extern unsigned int ndk_rnr_timeout_ms;
+extern bool ndk_mpa_crc;
 extern char *ndk_link_type;
 extern bool ndk_user_verbs;
 

@@ -63,6 +63,7 @@ use crate::{
             self,
             Limit, //
         },
+        param,
         tcp::Socket, //
     },
 };
@@ -70,15 +71,18 @@ use crate::{
 /// The most reads that one side of a connection serves, or has outstanding, at once.
 pub(crate) const MAX_READS: u32 = 128;
 
-/// The offer of this side, but for the read limits, which are those of a queue pair.
-const OFFER: Offer = Offer {
-    reads: Reads {
-        inbound: MAX_READS,
-        outbound: MAX_READS,
-    },
-    crc: true,
-    extended: true,
-};
+/// The offer of this side from now on, but for the read limits, which are those of a queue pair. Any
+/// context.
+fn offer() -> Offer {
+    Offer {
+        reads: Reads {
+            inbound: MAX_READS,
+            outbound: MAX_READS,
+        },
+        crc: param::mpa_crc(),
+        extended: true,
+    }
+}
 
 /// The way to other hosts.
 pub(crate) struct TcpCarrier {
@@ -114,8 +118,7 @@ impl TcpCarrier {
             interface: if is_wildcard { netdev.index() } else { 0 },
         };
         let key = Key::new(listener.net, &at);
-        self.ports
-            .open(key, || Port::open(cm, &self.host, OFFER, &at))?;
+        self.ports.open(key, || Port::open(cm, &self.host, &at))?;
         Ok(PortUser {
             ports: self.ports.clone(),
             key,
@@ -150,7 +153,7 @@ impl Carrier for TcpCarrier {
                 inbound: limits.inbound,
                 outbound: limits.outbound,
             },
-            ..OFFER
+            ..offer()
         };
         let dialing = Dialing::begin(qp, request, offer, socket)?;
         let handle = Arc::new(DialHandle(dialing.clone()), GFP_KERNEL);

@@ -35,7 +35,6 @@ use crate::{
         host::Host,
         prelude::*, //
     },
-    iwarp::opening::Offer,
     sys::{
         netdev::Net,
         tcp::{
@@ -78,7 +77,6 @@ pub(super) struct Port {
     cm: Arc<ConnectionManager>,
     host: Arc<Host>,
     net: u64,
-    offer: Offer,
     next: Atomic<u64>,
     #[pin]
     socket: Mutex<Option<Owned<PortEvents>>>,
@@ -115,7 +113,6 @@ impl Port {
     pub(super) fn open(
         cm: &Arc<ConnectionManager>,
         host: &Arc<Host>,
-        offer: Offer,
         at: &PortAddr<'_>,
     ) -> Result<Arc<Self>> {
         let socket = Socket::bound_by(at.net, &at.addr, at.afonly, at.interface)?;
@@ -125,7 +122,6 @@ impl Port {
                 cm: cm.clone(),
                 host: host.clone(),
                 net: at.net.cookie(),
-                offer,
                 next: Atomic::new(1),
                 socket <- new_mutex!(None),
                 undecided <- new_spinlock_irq!(Undecided {
@@ -225,7 +221,7 @@ impl Port {
         let incoming = socket.accept()?;
         // OVERFLOW: 2^64 connections.
         let number = self.next.fetch_add(1, Relaxed);
-        let serving = Serving::new(self, number, self.offer, incoming)?;
+        let serving = Serving::new(self, number, super::offer(), incoming)?;
         let node = RBTreeNode::new(number, serving.clone(), GFP_KERNEL);
         let Ok(node) = node else {
             serving.cancel();

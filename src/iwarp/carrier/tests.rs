@@ -355,7 +355,8 @@ mod tests {
                 self,
                 Limit, //
             },
-            netdev::NetDev, //
+            netdev::NetDev,
+            param, //
         },
     };
 
@@ -517,6 +518,53 @@ mod tests {
         assert!(reply[mpa::START_LEN..] == *b"welcome");
         drop(raw);
         assert!(wait_until(|| passive.closed.get() == 1));
+        Ok(())
+    }
+
+    /// The module parameter `mpa_crc`, which is on again at the end.
+    struct MpaCrc;
+
+    impl MpaCrc {
+        fn set(demanded: bool) -> Self {
+            param::set_mpa_crc(demanded);
+            Self
+        }
+    }
+
+    impl Drop for MpaCrc {
+        fn drop(&mut self) {
+            param::set_mpa_crc(true);
+        }
+    }
+
+    #[test]
+    fn crcs_are_demanded_if_the_parameter_says_so() -> Result {
+        for demanded in cases([false, true]) {
+            let hosts = TwoHosts::new()?;
+            let (listener, address) = raw_listener()?;
+            let _set = MpaCrc::set(demanded);
+            let raw = Raw::to(&hosts)?;
+            raw.put(&Raw::frame(PLAIN, b"hello")?)?;
+            let request = hosts.asked()?;
+            let passive = ConnectionLog::new()?;
+            hosts.far.accept(&request, &passive)?;
+            let reply = raw.read(mpa::START_LEN)?;
+            let start = reply.first_chunk().ok_or(EIO)?;
+            let start = Start::decode(Kind::Reply, start).map_err(|_| EIO)?;
+            kunit_assert_eq!(start.crc, demanded);
+
+            let mut ask = hosts.ask(b"please")?;
+            ask.remote = address;
+            let active = ConnectionLog::new()?;
+            hosts.near.submit(&active, ask)?;
+            let raw = taken(&listener)?;
+            let request = raw.read(mpa::START_LEN)?;
+            let start = request.first_chunk().ok_or(EIO)?;
+            let start = Start::decode(Kind::Request, start).map_err(|_| EIO)?;
+            kunit_assert_eq!(start.crc, demanded);
+            drop(raw);
+            assert!(wait_until(|| active.replies.get() == 1));
+        }
         Ok(())
     }
 
