@@ -168,7 +168,8 @@ impl Carrier for TcpCarrier {
     ) -> Result<KBox<dyn RemoteListener>> {
         let user = self.listen_at(cm, listener);
         if let Err(e) = &user {
-            if log::allowed(Limit::Program) {
+            // A device that goes, or is in another network namespace, has no such port to serve.
+            if *e != ENODEV && log::allowed(Limit::Program) {
                 pr_notice!(
                     "{:?} is served to this host alone: no TCP port there ({})\n",
                     listener.at,

@@ -255,12 +255,14 @@ impl ConnectRequest {
         let carried = initiator.carry(&endpoint.qp, limits, private_data)?;
         attach_side(&carried, endpoint, limits).map_err(|_| ConnectError::NotReady)?;
         let was_abandoned = self.note_connected();
-        initiator.accept(acceptance.active_limits, private_data);
         self.trace_connect(&endpoint.qp, None, false);
         endpoint.qp.ring_doorbell();
         endpoint.qp.device().count(Counter::Accepts, 1);
         endpoint.events.established(limits);
         endpoint.up();
+        // Last: with the answer the initiator may send its first message, which should not come
+        // before this side's consumer knows that it is connected.
+        initiator.accept(acceptance.active_limits, private_data);
         if was_abandoned {
             // The initiator gave up before the queue pair had its transport.
             endpoint.qp.peer_gone(carried.transport.id());
