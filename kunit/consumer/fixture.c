@@ -19,6 +19,14 @@ static char *addr = "127.0.0.1";
 module_param(addr, charp, 0444);
 MODULE_PARM_DESC(addr, "IPv4 address the tests connect to");
 
+static char *peer = "";
+module_param(peer, charp, 0444);
+MODULE_PARM_DESC(peer, "IPv4 address of another device, for the tests of two devices (empty: none)");
+
+static char *peer_dev = "";
+module_param(peer_dev, charp, 0444);
+MODULE_PARM_DESC(peer_dev, "ib_device that must serve that address (empty: any)");
+
 static char *netdev = "lo";
 module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "where to add the device if nothing serves the address (empty: nowhere)");
@@ -98,6 +106,25 @@ void ndkc_address(struct sockaddr_storage *ss, u16 port)
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = in_aton(addr);
 	sin->sin_port = htons(port);
+}
+
+/**
+ * ndkc_peer - the address of the other device
+ *
+ * Return: the address, or NULL if there is none.
+ */
+const char *ndkc_peer(void)
+{
+	return *peer ? peer : NULL;
+}
+
+/**
+ * ndkc_is_peer - true if that may be the other device
+ * @device: the device
+ */
+bool ndkc_is_peer(const struct ib_device *device)
+{
+	return !*peer_dev || !strcmp(dev_name(&device->dev), peer_dev);
 }
 
 struct bounded {

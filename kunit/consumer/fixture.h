@@ -253,8 +253,11 @@ struct ndkc_pair {
  */
 struct ndkc_env {
 	struct kunit *test;
-	/* the device of PDs and CQs, if not ndkc_dev */
+	/* the device of PDs and CQs, if not ndkc_dev; ndkc_ep() takes that of the id */
 	struct ib_device *dev;
+	/* the addresses of the two ends, if not that under test */
+	const char *active;
+	const char *passive;
 	/* protects @cms, which CM handlers add to */
 	spinlock_t lock;
 	atomic_t order;
@@ -286,6 +289,8 @@ bool ndkc_in_time(bool so);
 bool ndkc_completes(struct completion *done, unsigned int waits);
 int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg);
 void ndkc_address(struct sockaddr_storage *ss, u16 port);
+const char *ndkc_peer(void);
+bool ndkc_is_peer(const struct ib_device *device);
 
 /* fixture_link.c: the device */
 int ndkc_link_add(const char *name, const char *netdev);

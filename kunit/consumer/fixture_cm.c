@@ -149,11 +149,19 @@ void ndkc_cm_destroy(struct ndkc_cm *cm)
 	cm->id = NULL;
 }
 
+/* The address of an end, which is that under test unless the environment has @addr. */
+static void end_address(struct sockaddr_storage *ss, const char *addr, u16 port)
+{
+	ndkc_address(ss, port);
+	if (addr)
+		((struct sockaddr_in *)ss)->sin_addr.s_addr = in_aton(addr);
+}
+
 int ndkc_bind(struct ndkc_cm *cm)
 {
 	struct sockaddr_storage ss;
 
-	ndkc_address(&ss, 0);
+	end_address(&ss, cm->env->passive, 0);
 	return rdma_bind_addr(cm->id, (struct sockaddr *)&ss);
 }
 
@@ -191,7 +199,7 @@ struct ndkc_cm *ndkc_listener(struct kunit *test, int backlog)
 }
 
 /**
- * ndkc_resolve - address and route, from the address to itself
+ * ndkc_resolve - address and route, from the active end's address to the passive one's
  * @cm: the id
  * @port: TCP port of the peer
  */
@@ -201,8 +209,8 @@ int ndkc_resolve(struct ndkc_cm *cm, u16 port)
 	struct sockaddr_storage src, dst;
 	int ret;
 
-	ndkc_address(&src, 0);
-	ndkc_address(&dst, port);
+	end_address(&src, cm->env->active, 0);
+	end_address(&dst, cm->env->passive, port);
 	ret = rdma_resolve_addr(cm->id, (struct sockaddr *)&src,
 				(struct sockaddr *)&dst, ms);
 	if (ret)
@@ -407,8 +415,11 @@ int ndkc_ep_attach(struct ndkc_ep *ep, struct ndkc_cm *cm,
 struct ndkc_ep *ndkc_ep(struct kunit *test, struct ndkc_cm *cm,
 			const struct ndkc_ep_attr *attr)
 {
-	struct ndkc_ep *ep = ndkc_ep_prepare(test, attr);
+	struct ndkc_env *env = test->priv;
+	struct ndkc_ep *ep;
 
+	env->dev = cm->id->device;
+	ep = ndkc_ep_prepare(test, attr);
 	KUNIT_ASSERT_EQ_MSG(test, ndkc_ep_attach(ep, cm, cm->id), 0,
 			    "rdma_create_qp");
 	return ep;
