@@ -275,7 +275,7 @@ kernel_fragments() {
 	debug) names=(base net rdma clients peers blktests checkers debug) ;;
 	um) names=(um) ;;
 	um-full) names=(um native clients peers blktests) ;;
-	um-debug) names=(um native clients checkers um-debug) ;;
+	um-debug) names=(um native clients peers checkers um-debug) ;;
 	um-blktests) names=(um native clients peers blktests checkers um-debug) ;;
 	um-kcsan) names=(um native clients um-kcsan) ;;
 	arm64) names=(arm64) ;;

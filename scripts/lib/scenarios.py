@@ -66,10 +66,12 @@ ALWAYS_TOLERATED = (r"WARNING: kernel/time/hrtimer.c:[0-9]+ at hrtimer_forward",
 KEPT_BY_RTRS = (r"unregister_netdevice: waiting for ndkdum",)
 MORE = ("--mem", "4096")
 SIX = ("--cpus", "6", "--net", "user")
+RDMA_LIBRARIES = "/usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers"
 SCENARIOS = {
     "bench": Scenario(1800, stock=False),
     "devices": Scenario(1800, guest=MORE, clients=("nfs", "nvme")),
     "faults": Scenario(3600, stock=False),
+    "interop": Scenario(2400, stock=False, guest=MORE, packages=("rping rdmacm-utils", RDMA_LIBRARIES)),
     "iser": Scenario(3600, guest=MORE, clients=("iser",), short=True),
     "link": Scenario(),
     "nfs": Scenario(3600, guest=MORE, clients=("nfs",), short=True),
@@ -85,7 +87,7 @@ SCENARIOS = {
         packages=(
             "rping rdmacm-utils",
             "ibv_devinfo ibverbs-utils",
-            "/usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers",
+            RDMA_LIBRARIES,
             "ib_send_bw perftest",
             "fi_pingpong libfabric-bin",
             "iscsi-inq libiscsi-bin",
