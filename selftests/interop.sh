@@ -61,6 +61,8 @@ nvme_between() {
 # moved_more_than BYTES: over this device, both ways.
 moved_more_than() { (($(counter bytes_out) > $1 && $(counter bytes_in) > $1)); }
 
+both_active() { link_is "$NEAR_DEVICE" ACTIVE && link_is "$FAR_DEVICE" ACTIVE; }
+
 # --- programs, each end in a namespace
 
 spaces_up() {
@@ -98,8 +100,8 @@ between() {
 }
 
 wire_modules
-check "two devices, of ndk and of siw" true
 wire_up
+check "two devices, of ndk and of siw" wait_for 90 both_active
 operations "with CRCs"
 put 0 "$MPA_CRC"
 operations "without CRCs"
