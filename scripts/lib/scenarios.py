@@ -66,12 +66,11 @@ ALWAYS_TOLERATED = (r"WARNING: kernel/time/hrtimer.c:[0-9]+ at hrtimer_forward",
 KEPT_BY_RTRS = (r"unregister_netdevice: waiting for ndkdum",)
 MORE = ("--mem", "4096")
 SIX = ("--cpus", "6", "--net", "user")
-RDMA_LIBRARIES = "/usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers"
 SCENARIOS = {
     "bench": Scenario(1800, stock=False),
     "devices": Scenario(1800, guest=MORE, clients=("nfs", "nvme")),
     "faults": Scenario(3600, stock=False),
-    "interop": Scenario(2400, stock=False, guest=MORE, packages=("rping rdmacm-utils", RDMA_LIBRARIES)),
+    "interop": Scenario(2400, stock=False, guest=MORE),
     "iser": Scenario(3600, guest=MORE, clients=("iser",), short=True),
     "link": Scenario(),
     "nfs": Scenario(3600, guest=MORE, clients=("nfs",), short=True),
@@ -87,7 +86,7 @@ SCENARIOS = {
         packages=(
             "rping rdmacm-utils",
             "ibv_devinfo ibverbs-utils",
-            RDMA_LIBRARIES,
+            "/usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers",
             "ib_send_bw perftest",
             "fi_pingpong libfabric-bin",
             "iscsi-inq libiscsi-bin",
